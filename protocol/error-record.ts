@@ -1,0 +1,62 @@
+/** How an error crosses threads and is kept in a log: data, bounded, without a class. */
+export interface ErrorRecord {
+  readonly name: string;
+  readonly code: string;
+  readonly message: string;
+  readonly stack?: string;
+  readonly cause?: ErrorRecord;
+}
+
+/** The answer to a call across the wall. Nothing is thrown across it. */
+export type Outcome<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: ErrorRecord };
+
+const MESSAGE_CHARS = 4_096;
+const STACK_CHARS = 8_192;
+const CAUSES = 3;
+
+/**
+ * Turn anything that was thrown into a record. Never throws, whatever it is given: a getter
+ * that throws, a proxy, a self-referring cause, `null`.
+ */
+export function toErrorRecord(thrown: unknown, fallbackCode = 'UNKNOWN', depth = 0): ErrorRecord {
+  const read = (key: string): unknown => {
+    try {
+      return (thrown as Record<string, unknown> | null | undefined)?.[key];
+    } catch {
+      // A hostile accessor. What it hides is not needed to report the failure.
+      return undefined;
+    }
+  };
+  const isObject = (typeof thrown === 'object' && thrown !== null) || typeof thrown === 'function';
+  const text = (value: unknown, limit: number): string | undefined =>
+    typeof value === 'string' && value !== '' ? value.slice(0, limit) : undefined;
+  const stack = isObject ? text(read('stack'), STACK_CHARS) : undefined;
+  const cause = isObject && depth < CAUSES ? read('cause') : undefined;
+  return {
+    name: (isObject && text(read('name'), 128)) || 'Error',
+    code: (isObject && text(read('code'), 128)) || fallbackCode,
+    message: (isObject ? text(read('message'), MESSAGE_CHARS) : undefined) ?? printed(thrown),
+    ...(stack === undefined ? {} : { stack }),
+    ...(cause === undefined || cause === thrown
+      ? {}
+      : { cause: toErrorRecord(cause, fallbackCode, depth + 1) }),
+  };
+}
+
+/** A short text for any value, even one whose own string conversion throws. */
+export function printed(value: unknown): string {
+  try {
+    return String(value).slice(0, MESSAGE_CHARS);
+  } catch {
+    // Its own conversion throws, as that of a null-prototype object does.
+    return `[unprintable ${typeof value}]`;
+  }
+}
+
+export const succeed = <T>(value: T): Outcome<T> => ({ ok: true, value });
+export const fail = (thrown: unknown): Outcome<never> => ({
+  ok: false,
+  error: toErrorRecord(thrown),
+});

@@ -1,0 +1,142 @@
+/** The closed set of codes. Codes are API; messages are prose. */
+export type ErrorCode =
+  | SubagentErrorCode
+  | 'DEPTH_EXCEEDED'
+  | 'UNSUPPORTED_SCHEMA'
+  | 'UNKNOWN_TOOL_NAME'
+  | 'EMPTY_FILTER'
+  | 'INVALID_ARGUMENT'
+  | ProtocolErrorCode
+  | WorkerErrorCode
+  | 'LIMIT_EXCEEDED'
+  | StoreErrorCode;
+
+export type SubagentErrorCode =
+  | 'DUPLICATE_PROVIDER'
+  | 'NO_PROVIDER'
+  | 'UNSUPPORTED_CAPABILITY'
+  | 'CONTINUATION_UNAVAILABLE'
+  | 'PERSISTENCE_UNAVAILABLE'
+  | 'DUPLICATE_CHILD'
+  | 'DRAINING'
+  | 'ACTIVATION_CLOSING'
+  | 'UNAUTHORIZED'
+  | 'PARENT_UNAVAILABLE'
+  | 'NOT_RESUMABLE'
+  | 'ACTIVATION_SETUP_REVOKED'
+  | 'ACTIVATION_SETUP_RELEASE_FAILED'
+  | 'ACTIVATION_TEARDOWN_FAILED'
+  | 'SUBAGENT_CONTROL_PROJECTIONS_UNAVAILABLE'
+  | 'SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE'
+  | 'CANCELLED'
+  | 'CAPACITY'
+  | 'ISOLATION_UNAVAILABLE';
+
+export type ProtocolErrorCode = 'PROTOCOL_VIOLATION' | 'PROTOCOL_VERSION';
+
+export type WorkerErrorCode =
+  | 'WORKER_START_FAILED'
+  | 'WORKER_START_TIMEOUT'
+  | 'WORKER_CRASHED'
+  | 'WORKER_EXITED'
+  | 'WORKER_OUT_OF_MEMORY'
+  | 'WORKER_UNRESPONSIVE'
+  | 'WORKER_STUCK'
+  | 'WORKER_FLOODED'
+  | 'MEMORY_LIMIT_VOID';
+
+export type StoreErrorCode =
+  | 'STORE_FULL'
+  | 'STORE_READ_ONLY'
+  | 'STORE_IO'
+  | 'STORE_CORRUPT'
+  | 'STORE_FORMAT_UNSUPPORTED'
+  | 'SESSION_NOT_FOUND'
+  | 'SESSION_OWNED_ELSEWHERE'
+  | 'STALE_EPOCH';
+
+/** Every error this library throws at a caller. A caller's own abort reason is rethrown as it is. */
+export class HarnessError extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** An operation of the `subagents` service was refused, or a part of it failed. */
+export class SubagentError extends HarnessError {
+  constructor(code: SubagentErrorCode, message: string, options?: ErrorOptions) {
+    super(code, message, options);
+  }
+}
+
+/** A child would be deeper than its cap allows. */
+export class SubagentDepthError extends HarnessError {
+  readonly attemptedDepth: number;
+  readonly maxDepth: number;
+  constructor(attemptedDepth: number, maxDepth: number) {
+    super(
+      'DEPTH_EXCEEDED',
+      `Cannot start a child: depth ${attemptedDepth} exceeds maxDepth ${maxDepth}.`,
+    );
+    this.attemptedDepth = attemptedDepth;
+    this.maxDepth = maxDepth;
+  }
+}
+
+/** A JSON Schema is outside the enforced subset; `violations` lists all that was found. */
+export class JsonSchemaError extends HarnessError {
+  readonly violations: readonly string[];
+  constructor(violations: readonly string[]) {
+    super('UNSUPPORTED_SCHEMA', `Unsupported JSON Schema: ${violations.join('; ')}.`);
+    this.violations = violations;
+  }
+}
+
+/** A tool filter names no tool, or a tool that does not exist. */
+export class ToolFilterError extends HarnessError {
+  constructor(code: 'UNKNOWN_TOOL_NAME' | 'EMPTY_FILTER', message: string) {
+    super(code, message);
+  }
+}
+
+/** An argument is not what the operation takes. Nothing was built. */
+export class ArgumentError extends HarnessError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('INVALID_ARGUMENT', message, options);
+  }
+}
+
+/** A thread sent what the protocol does not allow. Its thread is ended. */
+export class ProtocolError extends HarnessError {
+  constructor(code: ProtocolErrorCode, message: string, options?: ErrorOptions) {
+    super(code, message, options);
+  }
+}
+
+/** A thread did not start, died, or had to be ended. */
+export class WorkerError extends HarnessError {
+  constructor(code: WorkerErrorCode, message: string, options?: ErrorOptions) {
+    super(code, message, options);
+  }
+}
+
+/** A limit of one child was exceeded. */
+export class LimitError extends HarnessError {
+  readonly limit: string;
+  constructor(limit: string, message: string) {
+    super('LIMIT_EXCEEDED', message);
+    this.limit = limit;
+  }
+}
+
+/** The store could not keep or give what was asked. */
+export class StoreError extends HarnessError {
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+    super(code, message, options);
+  }
+}

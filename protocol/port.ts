@@ -1,0 +1,11 @@
+/** What both ends need of a MessagePort. Keeps this folder free of Node types. */
+export interface Port {
+  postMessage(value: unknown, transfer?: readonly unknown[]): void;
+  on(event: 'message', listener: (value: unknown) => void): unknown;
+  on(event: 'messageerror', listener: (error: Error) => void): unknown;
+  on(event: 'close', listener: () => void): unknown;
+  off(event: 'message' | 'messageerror' | 'close', listener: (...values: never[]) => void): unknown;
+  close(): void;
+  ref?(): void;
+  unref?(): void;
+}

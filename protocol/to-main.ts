@@ -1,0 +1,88 @@
+import type { AssistantMessage, Usage } from './content.ts';
+import type { ErrorRecord } from './error-record.ts';
+import type { HostServiceName } from './host-services.ts';
+import type { StreamId } from './ids.ts';
+import type { Failure, ModelPart } from './model.ts';
+import type { ToolSpec } from './tool.ts';
+
+/** Worker → main. The only place a frame up is spelled out. Each crosses as packed bytes. */
+export interface ToMainMap {
+  /** On the thread's own port, first and only: it runs, and this is its real heap limit. */
+  up: { protocol: number; heapLimitBytes: number; node: string };
+  /** Modules are loaded; waits for its first wake. `tools` are those of its modules. */
+  ready: { tools: readonly ToolSpec[] };
+  /** What happened, in order; `from` numbers the first of them. Costs credit. */
+  events: { from: number; events: readonly WorkerEvent[] };
+  /** One call of `HostServices`: a Comlink message. */
+  call: { message: RpcCall };
+  /** `parts` frames dealt with. */
+  ack: { taken: number };
+  /** The loop has ended as it was asked to. */
+  stopped: { reason: string };
+  /** The thread cannot go on. `turn` is the turn it left open. */
+  fault: { error: ErrorRecord; turn?: number };
+}
+export type ToMainType = keyof ToMainMap;
+export type ToMain = { [T in ToMainType]: Readonly<{ type: T } & ToMainMap[T]> }[ToMainType];
+export type ToMainOf<T extends ToMainType> = Readonly<{ type: T } & ToMainMap[T]>;
+
+/** The one shape of a Comlink message that main lets through to its dispatcher. */
+export interface RpcCall {
+  readonly id: string;
+  readonly type: 'APPLY';
+  readonly path: readonly [HostServiceName];
+  readonly argumentList: readonly { readonly type: 'RAW'; readonly value: unknown }[];
+}
+
+/**
+ * What the loop tells of its open step. Main turns each into session events: it adds seq, time
+ * and sources, fills in the recorded cancel cause, and refuses what does not fit the open turn.
+ */
+export interface WorkerEventMap {
+  /** A part of a model that runs in this thread. */
+  'assistant/chunk': { turn: number; step: number; stream: StreamId; chunk: ModelPart };
+  /** One finished request. `parts` of the stream's parts made this message. */
+  'assistant/message': {
+    turn: number;
+    step: number;
+    stream: StreamId;
+    parts: number;
+    message: AssistantMessage;
+    usage?: Usage;
+    interrupted?: true;
+  };
+  'llm/retry': {
+    retryId: string;
+    turn: number;
+    step: number;
+    provider: string;
+    retry: number;
+    maxRetries: number;
+    delayMs: number;
+    failure: Failure;
+  };
+  'llm/retry-started': { retryId: string; turn: number; step: number; retry: number };
+  'step/end': { turn: number; step: number };
+  'turn/end': { turn: number; reason: WorkerTurnEnd };
+}
+
+/** The cause of an abort is main's to say; the loop only says that it stopped. */
+export type WorkerTurnEnd =
+  | { readonly kind: 'completed' | 'max-tokens' | 'blocked' | 'aborted' }
+  | { readonly kind: 'error'; readonly error: Failure };
+
+export type WorkerEventType = keyof WorkerEventMap;
+export type WorkerEvent = {
+  [T in WorkerEventType]: Readonly<{ type: T; data: Readonly<WorkerEventMap[T]> }>;
+}[WorkerEventType];
+export type WorkerEventOf<T extends WorkerEventType> = Readonly<{
+  type: T;
+  data: Readonly<WorkerEventMap[T]>;
+}>;
+
+/** Grows with every change that one side alone would misread. */
+export const PROTOCOL_VERSION = 1;
+
+/** Sizes main accepts, in bytes, checked before anything is decoded. */
+export const MAX_FRAME_BYTES = 1024 * 1024;
+export const MAX_CONTROL_FRAME_BYTES = 64 * 1024;

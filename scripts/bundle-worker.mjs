@@ -1,0 +1,10 @@
+/** Bundle the thread entry into one small file: a thread pays for every module it loads. */
+import { rolldown } from 'rolldown';
+
+const bundle = await rolldown({
+  input: 'dist/workers/agent-worker.js',
+  platform: 'node',
+  logLevel: 'warn',
+});
+await bundle.write({ file: 'dist/workers/agent-worker.js', format: 'esm', minify: true });
+await bundle.close();

@@ -1,0 +1,112 @@
+import type { ContentBlock, MessageSource, UserMessage } from '../../protocol/content.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { CancelCause, InboxTarget } from '../../protocol/session-events.ts';
+import type { Session } from '../session/session.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
+import { deepFreeze, losslessCopy } from '../../protocol/json.ts';
+import { newId } from '../base/ids.ts';
+
+export interface AgentOptions {
+  /** A name under `models` of the harness. */
+  readonly provider?: string;
+  readonly model?: string;
+  /** A positive safe integer. */
+  readonly maxTokens?: number;
+  /** Deepens the recorded depth; can never lower it. */
+  readonly subagentDepth?: number;
+}
+
+export type AgentStatus = 'idle' | 'running';
+
+/** What waits for an agent, in order. */
+export interface InboxView {
+  readonly nextTurn: readonly UserMessage[];
+  readonly nextStep: readonly UserMessage[];
+  readonly hasPending: boolean;
+}
+
+/**
+ * One agent, as the main thread may use it. The object itself is the authority: who holds the
+ * registry's exact object may act as that agent; an equal id is not enough.
+ *
+ * Delivery is accepted in the call and committed with its tick; `sessions.flush(session)` waits
+ * for that. A message accepted before a call that throws stays accepted.
+ */
+export interface Agent {
+  readonly id: SessionId;
+  readonly session: Session;
+  readonly options: AgentOptions;
+  readonly status: AgentStatus;
+  readonly inbox: InboxView;
+  /** One message, one later turn of its own, in order. Wakes an idle agent. */
+  followup(message: UserMessage): void;
+  /** Joins the running turn at its next step, or opens a turn. Wakes an idle agent. */
+  steer(message: UserMessage): void;
+  /** Context for the next step that comes anyway. Wakes nobody. */
+  inject(message: UserMessage): void;
+  /**
+   * Stop the open turn; the first cause of a turn wins. Without `keepInbox` all that waits is
+   * discarded, durably, even when the agent is idle. Returns at once.
+   */
+  cancel(cause: CancelCause, options?: { readonly keepInbox?: boolean }): void;
+  /** Resolves when the loop has nothing to run. Never rejects; says nothing of one message. */
+  whenIdle(): Promise<void>;
+}
+
+/** Ownership of one agent. Only the holder can dispose. */
+export interface AgentHandle {
+  readonly agent: Agent;
+  /** Idempotent; all callers await the one teardown, which reaches quiescence. */
+  dispose(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** What can be observed of agents. Listeners are contained. */
+export interface AgentEvents {
+  /** The one event whose listener may veto: a synchronous throw undoes the creation. */
+  'agent/created': { readonly agent: Agent };
+  'agent/status': { readonly agent: Agent; readonly status: AgentStatus };
+  'agent/inbox/inserted': { readonly agent: Agent; readonly message: UserMessage };
+  'agent/inbox/discarded': { readonly agent: Agent; readonly message: UserMessage };
+  'agent/inbox/claimed': {
+    readonly agent: Agent;
+    readonly message: UserMessage;
+    readonly turn: number;
+  };
+  /** A turn failed, or the agent's thread ended while none was open. */
+  'agent/error': { readonly agent: Agent; readonly turn?: number; readonly error: AgentFailure };
+  'agent/disposed': { readonly agent: Agent };
+}
+
+export interface AgentFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/**
+ * A message for an agent. Text becomes one text block.
+ * @throws {ArgumentError} when the content is not a list of blocks of JSON data.
+ */
+export function createUserMessage(
+  content: string | readonly ContentBlock[],
+  source: MessageSource = { kind: 'user' },
+): UserMessage {
+  const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  if (!Array.isArray(blocks) || blocks.some((b: unknown) => typeof (b as ContentBlock)?.type !== 'string')) {
+    throw new ArgumentError('A message takes text or a list of content blocks.');
+  }
+  try {
+    return deepFreeze(
+      losslessCopy({ id: newId(), role: 'user', content: blocks, source }),
+    ) as unknown as UserMessage;
+  } catch (error) {
+    throw new ArgumentError('The content of a message must be JSON data.', { cause: error });
+  }
+}
+
+/** Where a delivery goes and whether it wakes. */
+export interface Delivery {
+  readonly target: InboxTarget;
+  readonly wakes: boolean;
+}
+

@@ -1,0 +1,57 @@
+type Disposer = () => void | Promise<void>;
+
+/**
+ * What one owner has to undo. Disposed last-in first-out, one after another, to quiescence;
+ * every disposer is tried, and failures are reported together at the end.
+ */
+export class Scope {
+  readonly #disposers = new Set<Disposer>();
+  #disposal: Promise<void> | undefined;
+
+  get isDisposed(): boolean {
+    return this.#disposal !== undefined;
+  }
+
+  /**
+   * Register what is to be undone. Returns an idempotent function that undoes it now.
+   * @throws {Error} when the scope is disposed: its owner is gone.
+   */
+  add(disposer: Disposer): () => void | Promise<void> {
+    if (this.#disposal !== undefined) throw new Error('The scope that owns this is disposed.');
+    // An entry of its own, so that one function added twice is run twice.
+    const entry: Disposer = () => disposer();
+    this.#disposers.add(entry);
+    return () => {
+      if (this.#disposers.delete(entry)) return entry();
+    };
+  }
+
+  /** Forget everything without undoing it: the caller took it over. */
+  release(): void {
+    this.#disposers.clear();
+  }
+
+  /** Memoised: all callers wait for the one disposal. */
+  dispose(): Promise<void> {
+    this.#disposal ??= this.#run();
+    return this.#disposal;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  async #run(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const disposer of [...this.#disposers].reverse()) {
+      if (!this.#disposers.delete(disposer)) continue;
+      try {
+        await disposer();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'Several disposers failed.');
+  }
+}

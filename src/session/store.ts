@@ -1,0 +1,57 @@
+import type { SessionId } from '../../protocol/ids.ts';
+import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+
+/** What one session adds in one transaction. */
+export interface StoreAppend {
+  readonly id: SessionId;
+  /** The fence: an append with another epoch than the stored one is refused. */
+  readonly epoch: number;
+  /** Present exactly once in a session's life: it creates the row. */
+  readonly header?: SessionHeader;
+  /** Contiguous; the first seq is the stored length. May be empty only beside a header. */
+  readonly events: readonly SessionEvent[];
+}
+
+/** A stored session as one consistent reading. */
+export interface StoredSession {
+  readonly header: SessionHeader;
+  readonly events: readonly SessionEvent[];
+}
+
+/**
+ * Where sessions are kept. A store knows nothing of agents: it keeps headers and events, hands
+ * out epochs, and refuses whoever writes with an old one.
+ *
+ * Every method rejects with a `StoreError`; nothing is kept of a refused call. A read observes
+ * `signal` and rejects with its reason.
+ */
+export interface SessionPersistence {
+  /** One header per stored session, by `createdAt`, then id. */
+  list(signal?: AbortSignal): Promise<readonly SessionHeader[]>;
+  /** @throws {StoreError} `SESSION_NOT_FOUND`, `STORE_FORMAT_UNSUPPORTED`, `STORE_CORRUPT` */
+  inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession>;
+  /** The stored suffix from `seq` on; empty beyond the end. */
+  readFrom(id: SessionId, seq: number, signal?: AbortSignal): Promise<readonly SessionEvent[]>;
+  /**
+   * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
+   * more.
+   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it.
+   */
+  acquire(id: SessionId): Promise<{ readonly epoch: number }>;
+  /**
+   * One transaction: all of it is committed when this resolves, or none of it ever.
+   * @throws {StoreError} `STALE_EPOCH`, `STORE_FULL`, `STORE_READ_ONLY`, `STORE_IO`
+   */
+  append(batch: readonly StoreAppend[]): Promise<void>;
+  /** Keep ownership for another lease. */
+  renew(ids: readonly SessionId[]): Promise<void>;
+  /** Give ownership up; the stored sessions stay. */
+  release(ids: readonly SessionId[]): Promise<void>;
+  /** Remove sessions and their events. */
+  delete(ids: readonly SessionId[]): Promise<void>;
+  /** Wait for what is being written, then let go of the file. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The epoch that a session's first append carries. */
+export const FIRST_EPOCH = 1;

@@ -1,0 +1,2 @@
+/** After every test: nothing that the test opened is still open. */
+export {};

@@ -1,0 +1,29 @@
+import { defineConfig } from 'vitest/config';
+
+/** Two planes: the source in one process, and the built package with real threads. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'source',
+          root: new URL('.', import.meta.url).pathname,
+          include: ['**/*.test.ts'],
+          exclude: ['threads/**', 'cli/**', 'artifact/**'],
+          setupFiles: ['support/leaks.ts'],
+          testTimeout: 20_000,
+        },
+      },
+      {
+        test: {
+          name: 'threads',
+          root: new URL('.', import.meta.url).pathname,
+          include: ['threads/**/*.test.ts', 'cli/**/*.test.ts', 'artifact/**/*.test.ts'],
+          setupFiles: ['support/leaks.ts'],
+          testTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
