@@ -6,5 +6,5 @@ const bundle = await rolldown({
   platform: 'node',
   logLevel: 'warn',
 });
-await bundle.write({ file: 'dist/workers/agent-worker.js', format: 'esm', minify: true });
+await bundle.write({ file: 'dist/agent-worker.js', format: 'esm', minify: true });
 await bundle.close();
