@@ -1,12 +1,16 @@
 import { defineConfig } from 'vitest/config';
 
-/** Two planes: the source in one process, and the built package with real threads. */
+/**
+ * Two planes: the source in one process, and the built package with real threads. Each test file
+ * has a process of its own, so that the leak check may count the threads and descriptors in it.
+ */
 export default defineConfig({
   test: {
     projects: [
       {
         test: {
           name: 'source',
+          pool: 'forks',
           root: new URL('.', import.meta.url).pathname,
           include: ['**/*.test.ts'],
           exclude: ['threads/**', 'cli/**', 'artifact/**'],
@@ -17,6 +21,7 @@ export default defineConfig({
       {
         test: {
           name: 'threads',
+          pool: 'forks',
           root: new URL('.', import.meta.url).pathname,
           include: ['threads/**/*.test.ts', 'cli/**/*.test.ts', 'artifact/**/*.test.ts'],
           setupFiles: ['support/leaks.ts'],
