@@ -9,15 +9,11 @@ export type Json =
 
 export type JsonObject = { readonly [key: string]: Json };
 
-type Path = readonly (string | number)[];
-
-const at = (path: Path): string => (path.length === 0 ? 'the value' : `"${path.join('.')}"`);
-
 /** True for `{}`-like objects of any realm and for objects without a prototype. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype === null) return true;
+  if (prototype === null || prototype === Object.prototype) return true;
   // Another realm's Object.prototype is recognised by being the root of its chain.
   return (
     Object.getPrototypeOf(prototype) === null &&
@@ -31,100 +27,169 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
  *
  * @throws {TypeError} naming the place of the first value that JSON would lose: `undefined`,
  *   a function, symbol or bigint, NaN, an infinity or -0, a cycle, a sparse array, a class
- *   instance, an accessor that throws.
+ *   instance. What an accessor throws is passed on.
  */
 export function losslessCopy(value: unknown): Json {
-  const root: { result?: Json } = {};
-  type Task =
-    | { kind: 'copy'; value: unknown; path: Path; put: (copy: Json) => void }
-    | { kind: 'leave'; value: object };
-  const open = new Set<object>();
-  const tasks: Task[] = [{ kind: 'copy', value, path: [], put: (copy) => (root.result = copy) }];
-  const refuse = (path: Path, what: string): never => {
-    throw new TypeError(`Not losslessly JSON: ${at(path)} is ${what}.`);
-  };
-  for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) {
-    if (task.kind === 'leave') {
-      open.delete(task.value);
-      continue;
-    }
-    const { value: current, path, put } = task;
-    if (current === null || typeof current === 'boolean' || typeof current === 'string') {
-      put(current);
-    } else if (typeof current === 'number') {
-      if (!Number.isFinite(current)) refuse(path, 'not a finite number');
-      if (Object.is(current, -0)) refuse(path, 'negative zero');
-      put(current);
-    } else if (Array.isArray(current)) {
-      if (open.has(current)) refuse(path, 'part of a cycle');
-      const keys = Reflect.ownKeys(current);
-      if (keys.length !== current.length + 1) refuse(path, 'a sparse array or one with extra keys');
-      const copy: Json[] = Array.from({ length: current.length }, () => null);
-      put(copy);
-      open.add(current);
-      tasks.push({ kind: 'leave', value: current });
-      for (let index = 0; index < current.length; index++) {
-        if (!Object.prototype.hasOwnProperty.call(current, index)) refuse(path, 'a sparse array');
-        const place = index;
-        tasks.push({
-          kind: 'copy',
-          value: current[index],
-          path: [...path, index],
-          put: (item) => (copy[place] = item),
-        });
-      }
-    } else if (isPlainObject(current)) {
-      if (open.has(current)) refuse(path, 'part of a cycle');
-      const copy: Record<string, Json> = {};
-      put(copy);
-      open.add(current);
-      tasks.push({ kind: 'leave', value: current });
-      for (const key of Reflect.ownKeys(current)) {
-        if (typeof key === 'symbol') return refuse([...path, String(key)], 'keyed by a symbol');
-        if (!Object.prototype.propertyIsEnumerable.call(current, key))
-          refuse([...path, key], 'not enumerable');
-        // Reserve the place now, so that the copy keeps the order of the keys.
-        define(copy, key, null);
-        tasks.push({
-          kind: 'copy',
-          value: current[key],
-          path: [...path, key],
-          put: (item) => define(copy, key, item),
-        });
-      }
-    } else {
-      refuse(path, current === undefined ? 'undefined' : `a ${describe(current)}`);
-    }
-  }
-  return root.result as Json;
+  return copyJson(value, false, Infinity);
 }
 
-function define(target: Record<string, Json>, key: string, value: Json): void {
+/**
+ * `losslessCopy`, frozen all the way down in the same pass.
+ *
+ * @throws {TypeError} as `losslessCopy` does, and for a value nested deeper than `maxDepth`.
+ */
+export function frozenCopy(value: unknown, maxDepth: number = Infinity): Json {
+  return copyJson(value, true, maxDepth);
+}
+
+/** One container that is being copied. The chain of parents is the place we are at. */
+interface Frame {
+  readonly source: Record<string, unknown> | readonly unknown[];
+  readonly copy: Record<string, Json> | Json[];
+  /** Absent for an array. */
+  readonly keys: readonly string[] | undefined;
+  readonly size: number;
+  readonly depth: number;
+  readonly parent: Frame | undefined;
+  next: number;
+}
+
+/** From this depth on a set finds cycles; above it, walking up the chain is faster. */
+const DEEP = 32;
+
+function copyJson(value: unknown, freeze: boolean, maxDepth: number): Json {
+  let frame: Frame | undefined;
+  let open: Set<object> | undefined;
+  let current = value;
+  for (;;) {
+    let copied: Json;
+    if (current === null || typeof current === 'string' || typeof current === 'boolean') {
+      copied = current;
+    } else if (typeof current === 'number') {
+      if (!Number.isFinite(current)) refuse(frame, 'not a finite number');
+      if (current === 0 && Object.is(current, -0)) refuse(frame, 'negative zero');
+      copied = current;
+    } else if (typeof current === 'object') {
+      if (open === undefined ? isOpen(frame, current) : open.has(current)) {
+        refuse(frame, 'part of a cycle');
+      }
+      const inner = enter(current, frame);
+      if (inner.depth > maxDepth) refuse(frame, `nested more than ${maxDepth} deep`);
+      if (inner.size > 0) {
+        if (open !== undefined) open.add(current);
+        else if (inner.depth === DEEP) open = sources(inner);
+        frame = inner;
+        current = read(inner);
+        continue;
+      }
+      copied = freeze ? Object.freeze(inner.copy) : inner.copy;
+    } else {
+      return refuse(frame, current === undefined ? 'undefined' : `a ${typeof current}`);
+    }
+    // Put it in its place; leave every container that is complete with it.
+    for (;;) {
+      if (frame === undefined) return copied;
+      put(frame, copied);
+      if (++frame.next < frame.size) {
+        current = read(frame);
+        break;
+      }
+      if (freeze) Object.freeze(frame.copy);
+      open?.delete(frame.source);
+      copied = frame.copy;
+      frame = frame.parent;
+    }
+  }
+}
+
+function enter(source: object, parent: Frame | undefined): Frame {
+  const depth = parent === undefined ? 1 : parent.depth + 1;
+  if (Array.isArray(source)) {
+    const size = source.length;
+    if (Reflect.ownKeys(source).length !== size + 1) {
+      refuse(parent, 'a sparse array or one with extra keys');
+    }
+    return { source, copy: [], keys: undefined, size, depth, parent, next: 0 };
+  }
+  if (!isPlainObject(source)) return refuse(parent, `a ${describe(source)}`);
+  const keys = Reflect.ownKeys(source);
+  for (const key of keys) {
+    if (typeof key === 'symbol') return refuse(parent, 'keyed by a symbol', String(key));
+    if (!Object.prototype.propertyIsEnumerable.call(source, key)) {
+      refuse(parent, 'not enumerable', key);
+    }
+  }
+  const names = keys as string[];
+  return { source, copy: {}, keys: names, size: names.length, depth, parent, next: 0 };
+}
+
+function read(frame: Frame): unknown {
+  const { source, keys, next } = frame;
+  if (keys !== undefined) return (source as Record<string, unknown>)[keys[next] as string];
+  if (!Object.prototype.hasOwnProperty.call(source, next)) refuse(frame.parent, 'a sparse array');
+  return (source as readonly unknown[])[next];
+}
+
+function put(frame: Frame, value: Json): void {
+  if (frame.keys === undefined) {
+    (frame.copy as Json[]).push(value);
+    return;
+  }
+  const key = frame.keys[frame.next] as string;
   if (key === '__proto__') {
-    Object.defineProperty(target, key, {
+    Object.defineProperty(frame.copy, key, {
       value,
       enumerable: true,
       configurable: true,
       writable: true,
     });
   } else {
-    target[key] = value;
+    (frame.copy as Record<string, Json>)[key] = value;
   }
 }
 
-function describe(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return typeof value;
+function isOpen(frame: Frame | undefined, source: object): boolean {
+  for (let up = frame; up !== undefined; up = up.parent) if (up.source === source) return true;
+  return false;
+}
+
+function sources(frame: Frame): Set<object> {
+  const found = new Set<object>();
+  for (let up: Frame | undefined = frame; up !== undefined; up = up.parent) found.add(up.source);
+  return found;
+}
+
+/** `frame` is the container that holds what is refused; its `next` is the place. */
+function refuse(frame: Frame | undefined, what: string, key?: string): never {
+  const path: (string | number)[] = key === undefined ? [] : [key];
+  for (let up = frame; up !== undefined; up = up.parent) {
+    path.unshift(up.keys === undefined ? up.next : (up.keys[up.next] as string));
+  }
+  const place = path.length === 0 ? 'the value' : `"${path.join('.')}"`;
+  throw new TypeError(`Not losslessly JSON: ${place} is ${what}.`);
+}
+
+function describe(value: object): string {
   const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
   return typeof name === 'string' && name !== '' ? `${name} instance` : 'class instance';
 }
 
-/** Freeze a JSON value all the way down and return it. Iterative: depth is no limit. */
+/**
+ * Freeze a JSON value all the way down and return it, also below what was frozen already.
+ * Iterative: depth is no limit.
+ */
 export function deepFreeze<T>(value: T): T {
-  const tasks: unknown[] = [value];
-  for (let next = tasks.pop(); tasks.length > 0 || next !== undefined; next = tasks.pop()) {
-    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue;
+  const seen = new Set<object>();
+  const tasks: object[] = [];
+  const visit = (next: unknown): void => {
+    if (typeof next !== 'object' || next === null || seen.has(next)) return;
+    seen.add(next);
+    tasks.push(next);
+  };
+  visit(value);
+  for (let next = tasks.pop(); next !== undefined; next = tasks.pop()) {
     Object.freeze(next);
-    tasks.push(...Object.values(next));
+    for (const inner of Object.values(next)) visit(inner);
   }
   return value;
 }

@@ -1,0 +1,119 @@
+import type { ToolResultMessage } from '../../protocol/content.ts';
+import type { CallId } from '../../protocol/ids.ts';
+import type {
+  SessionEvent,
+  SessionEventMap,
+  SessionEventType,
+  TurnEndReason,
+} from '../../protocol/session-events.ts';
+import type { OpenTurn } from './brackets.ts';
+import type { Session } from './session.ts';
+import { MessageId } from '../../protocol/ids.ts';
+import { Brackets, TOOL_NOT_STARTED } from './brackets.ts';
+
+/** What the model reads in place of a result that will not come. */
+export interface ToolFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+const OUTCOME_UNKNOWN: ToolFailure = {
+  code: 'TOOL_OUTCOME_UNKNOWN',
+  message:
+    'The process ended while this tool was running. Whether it took effect is unknown: ' +
+    'check before calling it again.',
+};
+const NOT_STARTED: ToolFailure = {
+  code: TOOL_NOT_STARTED,
+  message: 'This tool was not started: the turn ended before. Call it again if it is needed.',
+};
+
+type Draft = {
+  [T in SessionEventType]: {
+    readonly type: T;
+    readonly data: SessionEventMap[T];
+    readonly sources?: readonly number[];
+  };
+}[SessionEventType];
+
+/**
+ * The events that close the turn a stored log was cut off in; none for a balanced log. They
+ * carry the time of the last event, and equal logs get equal closers.
+ */
+export function crashClosers(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const brackets = new Brackets();
+  for (const event of events) brackets.push(event);
+  const { open } = brackets;
+  if (open === undefined) return [];
+  const time = events.at(-1)?.time ?? 0;
+  const drafts = closers(open, events.length, { kind: 'interrupted' }, OUTCOME_UNKNOWN);
+  return drafts.map(({ type, data, sources }, index) =>
+    Object.freeze({
+      type,
+      seq: events.length + index,
+      time,
+      data,
+      ...(type === 'tool/result' ? { surfaceOp: 'append' as const } : {}),
+      ...(sources === undefined ? {} : { sourceEventSeqs: sources }),
+    }),
+  ) as unknown as readonly SessionEvent[];
+}
+
+/**
+ * Close the open turn of a live session whose thread is gone: an error result for every call
+ * without one, then the step, then the turn. Does nothing when no turn is open.
+ */
+export function closeOpenTurn(
+  session: Session,
+  reason: TurnEndReason,
+  toolFailure: ToolFailure,
+): void {
+  const { open } = session;
+  if (open === undefined) return;
+  for (const { type, data, sources } of closers(open, session.seq, reason, toolFailure)) {
+    session.append(type, data, sources === undefined ? undefined : { sources });
+  }
+}
+
+function closers(
+  open: OpenTurn,
+  nextSeq: number,
+  reason: TurnEndReason,
+  failure: ToolFailure,
+): readonly Draft[] {
+  const { turn, step } = open;
+  const drafts: Draft[] = [];
+  if (step !== undefined) {
+    const result = (
+      id: CallId,
+      { code, message }: ToolFailure,
+    ): Draft & { type: 'tool/result' } => ({
+      type: 'tool/result',
+      data: {
+        turn,
+        step,
+        message: failedResult(id, nextSeq + drafts.length, message),
+        error: { name: 'ToolError', code },
+      },
+    });
+    for (const [id, { seq }] of open.unanswered) {
+      drafts.push({ ...result(id, failure), sources: [seq] });
+    }
+    for (const id of open.unstarted.keys()) drafts.push(result(id, NOT_STARTED));
+    drafts.push({ type: 'step/end', data: { turn, step } });
+  }
+  drafts.push({ type: 'turn/end', data: { turn, reason } });
+  return drafts;
+}
+
+/** The id is made of the call and the place, so that two readings of one log agree. */
+function failedResult(id: CallId, seq: number, text: string): ToolResultMessage {
+  return {
+    id: MessageId(`interrupted-tool-result-${id}-${seq}`),
+    role: 'user',
+    content: [
+      { type: 'tool-result', toolCallId: id, content: [{ type: 'text', text }], isError: true },
+    ],
+    source: { kind: 'tool', callId: id },
+  };
+}
