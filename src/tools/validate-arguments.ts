@@ -1,0 +1,127 @@
+/**
+ * The one place where ajv meets the schemas of tools. They are compiled on main, once each, and
+ * only those that a host registered: ajv trusts a schema as it trusts code. What a thread says
+ * of its own tools is checked by our own walk, which runs no pattern and compiles nothing.
+ */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { ErrorObject, Options, ValidateFunction } from 'ajv/dist/2020.js';
+import { ArgumentError } from '../../protocol/errors.ts';
+import { isPlainObject } from '../../protocol/json.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { schemaViolations, validateJson } from './json-schema.ts';
+import { nameOf, withArticle } from './json-type.ts';
+import { placeOf, within } from './place.ts';
+import type { Place } from './place.ts';
+
+/** What is wrong with a value, in words its sender can act on; empty when nothing is. */
+export type ValueCheck = (value: unknown) => readonly string[];
+
+const options: Options = {
+  strict: false,
+  ownProperties: true,
+  allErrors: true,
+  verbose: true,
+  validateFormats: false,
+  // Two tools may well carry one `$id`; none is looked up by it.
+  addUsedSchema: false,
+  logger: false,
+};
+const ajv = new Ajv2020(options);
+/** For schemas that `schemaViolations` has passed: it is the stricter of the two. */
+const trustingAjv = new Ajv2020({ ...options, validateSchema: false });
+
+const MAX_COMPILED = 256;
+const MAX_DESCRIBED = 100;
+const compiled = new Map<string, ValidateFunction>();
+
+/**
+ * @param schema JSON data that the caller does not change any more.
+ * @throws {ArgumentError} when the schema does not compile; `owner` is named in the message.
+ */
+export function compileCheck(schema: JsonObject, owner: string): ValueCheck {
+  const key = JSON.stringify(schema);
+  let validate = compiled.get(key);
+  if (validate === undefined) {
+    const compiler = schemaViolations(schema).length === 0 ? trustingAjv : ajv;
+    try {
+      if (schema['$async'] !== undefined) throw new Error('it is asynchronous');
+      validate = compiler.compile(schema);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ArgumentError(`The schema of ${owner} does not compile: ${why}`, { cause: error });
+    } finally {
+      // Ajv keeps what it was given for ever, by object; ours is bounded. With an `$id` it would
+      // also forget what else is known by that id.
+      if (schema['$id'] === undefined) compiler.removeSchema(schema);
+    }
+  } else compiled.delete(key);
+  compiled.set(key, validate);
+  for (const oldest of compiled.keys()) {
+    if (compiled.size <= MAX_COMPILED) break;
+    compiled.delete(oldest);
+  }
+  const run = validate;
+  return (value) => {
+    if (run(value)) return [];
+    const errors = (run.errors ?? []).slice(0, MAX_DESCRIBED);
+    run.errors = null;
+    // Told once per place; a failed branch of a union says the same as its sibling.
+    return [...new Set(errors.map(describe))];
+  };
+}
+
+/**
+ * A check of what a thread claims to be the parameters of its tool. Of a schema outside the
+ * enforced subset only what is certain is checked: the root, and the properties inside it.
+ */
+export function checkClaimed(schema: JsonObject): ValueCheck {
+  if (schemaViolations(schema).length === 0) return (value) => validateJson(schema, value);
+  const { properties, required, additionalProperties } = schema;
+  const known = new Set(['type', 'properties', 'required', 'additionalProperties', 'description']);
+  const kept: Record<string, JsonObject> = Object.create(null) as Record<string, JsonObject>;
+  for (const [name, child] of Object.entries(isPlainObject(properties) ? properties : {})) {
+    kept[name] = schemaViolations(child).length === 0 ? (child as JsonObject) : {};
+  }
+  const isClosed = additionalProperties === false && Object.keys(schema).every((k) => known.has(k));
+  const names = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+  const sure = {
+    type: 'object',
+    properties: kept,
+    required: names,
+    ...(isClosed ? { additionalProperties: false } : {}),
+  };
+  return (value) => validateJson(sure, value);
+}
+
+/** One of ajv's findings: where, and what was expected there. */
+function describe(error: ErrorObject): string {
+  const place = placeAt(error.instancePath);
+  const at = (what: string, where: Place = place): string => `${placeOf(where)} ${what}`;
+  const { params } = error as { params: Record<string, unknown> };
+  switch (error.keyword) {
+    case 'required':
+      return at('is missing', within(place, String(params['missingProperty'])));
+    case 'additionalProperties':
+      return at('is not a known property', within(place, String(params['additionalProperty'])));
+    case 'unevaluatedProperties':
+      return at('is not a known property', within(place, String(params['unevaluatedProperty'])));
+    case 'type': {
+      const types = [params['type']].flat().map((type) => withArticle(String(type)));
+      return at(`must be ${types.join(' or ')}, not ${nameOf(error.data)}`);
+    }
+    case 'enum':
+      return at(`must be one of ${(params['allowedValues'] as unknown[]).map(short).join(', ')}`);
+    case 'const':
+      return at(`must be ${short(params['allowedValue'])}`);
+    default:
+      return at(error.message ?? `does not satisfy "${error.keyword}"`);
+  }
+}
+
+/** A JSON pointer, taken apart. */
+function placeAt(pointer: string): Place {
+  const keys = pointer.split('/').slice(1);
+  return within(undefined, ...keys.map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~')));
+}
+
+const short = (value: unknown): string => JSON.stringify(value).slice(0, 200);
