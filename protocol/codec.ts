@@ -1,12 +1,28 @@
 import { Packr } from 'msgpackr/index-no-eval';
 
-/** Records off: each packed value stands alone, and a reader needs no shared state. */
-const packr = new Packr({ useRecords: false, variableMapSize: true, int64AsType: 'number' });
+/**
+ * Records off: each packed value stands alone, and a reader needs no shared state. Objects are
+ * read as maps, so that a key named `__proto__` is a key like any other until we build the object.
+ */
+const packr = new Packr({
+  useRecords: false,
+  variableMapSize: true,
+  int64AsType: 'number',
+  mapsAsObjects: false,
+});
 
-/** Nesting a decoded value may have; deeper is refused. */
-export const MAX_DEPTH = 64;
-/** Keys and items a decoded value may have in all. */
-export const MAX_NODES = 200_000;
+/** How deep a decoded value may nest, and how many keys and items it may have in all. */
+export interface DecodeBounds {
+  readonly depth: number;
+  readonly nodes: number;
+}
+/** For bytes from a thread. */
+export const FRAME_BOUNDS: DecodeBounds = { depth: 64, nodes: 200_000 };
+/** For bytes we packed ourselves. */
+export const UNBOUNDED: DecodeBounds = {
+  depth: Number.POSITIVE_INFINITY,
+  nodes: Number.POSITIVE_INFINITY,
+};
 
 /**
  * Bytes of a value, in a buffer of their own: it can be transferred, and nothing else of the
@@ -20,42 +36,33 @@ export function pack(value: unknown): Uint8Array {
  * The value of some bytes. Objects come without a prototype, so that no key of theirs can be
  * mistaken for an inherited one.
  *
- * @throws {TypeError} when the bytes are no packed value, or one too deep or with too many keys.
+ * @throws {TypeError} when the bytes are no packed JSON, or JSON beyond the bounds.
  */
-export function unpack(bytes: Uint8Array): unknown {
+export function unpack(bytes: Uint8Array, bounds: DecodeBounds = FRAME_BOUNDS): unknown {
   let value: unknown;
   try {
     value = packr.unpack(bytes);
   } catch (error) {
     throw new TypeError('The bytes are no packed value.', { cause: error });
   }
-  return plain(value);
+  return plain(value, bounds);
 }
 
-/** Rebuild as JSON data with a bound on depth and size; anything that is not JSON is refused. */
-function plain(value: unknown): unknown {
+/** Rebuild as JSON data within the bounds; anything that is not JSON is refused. */
+function plain(value: unknown, bounds: DecodeBounds): unknown {
   let nodes = 0;
   const walk = (current: unknown, depth: number): unknown => {
-    if (++nodes > MAX_NODES) throw new TypeError('The value has too many keys.');
-    if (depth > MAX_DEPTH) throw new TypeError('The value is nested too deeply.');
-    switch (typeof current) {
-      case 'string':
-      case 'boolean':
-      case 'number':
-        return current;
-      case 'object':
-        break;
-      default:
-        throw new TypeError(`The value holds a ${typeof current}.`);
+    if (++nodes > bounds.nodes) throw new TypeError('The value has too many keys.');
+    if (depth > bounds.depth) throw new TypeError('The value is nested too deeply.');
+    if (typeof current === 'string' || typeof current === 'boolean') return current;
+    if (current === null || (typeof current === 'number' && Number.isFinite(current))) {
+      return current;
     }
-    if (current === null) return null;
     if (Array.isArray(current)) return current.map((item) => walk(item, depth + 1));
-    const prototype: unknown = Object.getPrototypeOf(current);
-    if (prototype !== Object.prototype && prototype !== null) {
-      throw new TypeError('The value holds something that is not JSON.');
-    }
+    if (!(current instanceof Map)) throw new TypeError('The value holds something beside JSON.');
     const copy = Object.create(null) as Record<string, unknown>;
-    for (const [key, item] of Object.entries(current)) {
+    for (const [key, item] of current as Map<unknown, unknown>) {
+      if (typeof key !== 'string') throw new TypeError('The value has a key that is no text.');
       // An absent optional field of the sender arrives as undefined; it stays absent.
       if (item !== undefined) copy[key] = walk(item, depth + 1);
     }

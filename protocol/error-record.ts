@@ -45,6 +45,19 @@ export function toErrorRecord(thrown: unknown, fallbackCode = 'UNKNOWN', depth =
   };
 }
 
+const SHORT_CHARS = 1_024;
+
+/** Like `toErrorRecord`, without causes and so short that its UTF-8 has at most 8 KiB. */
+export function toShortErrorRecord(thrown: unknown): ErrorRecord {
+  const { name, code, message, stack } = toErrorRecord(thrown);
+  return {
+    name,
+    code,
+    message: message.slice(0, SHORT_CHARS),
+    ...(stack === undefined ? {} : { stack: stack.slice(0, SHORT_CHARS) }),
+  };
+}
+
 /** A short text for any value, even one whose own string conversion throws. */
 export function printed(value: unknown): string {
   try {

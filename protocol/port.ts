@@ -4,7 +4,9 @@ export interface Port {
   on(event: 'message', listener: (value: unknown) => void): unknown;
   on(event: 'messageerror', listener: (error: Error) => void): unknown;
   on(event: 'close', listener: () => void): unknown;
-  off(event: 'message' | 'messageerror' | 'close', listener: (...values: never[]) => void): unknown;
+  off(event: 'message', listener: (value: unknown) => void): unknown;
+  off(event: 'messageerror', listener: (error: Error) => void): unknown;
+  off(event: 'close', listener: () => void): unknown;
   close(): void;
   ref?(): void;
   unref?(): void;

@@ -1,0 +1,50 @@
+/** Thread entry: reports up, waits for the one message that says who it is, and boots. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
+import { parentPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { pack } from '../protocol/codec.ts';
+import { toShortErrorRecord } from '../protocol/error-record.ts';
+import { PROTOCOL_VERSION } from '../protocol/to-main.ts';
+import type { ToMain } from '../protocol/to-main.ts';
+import type { InitMessage } from '../protocol/worker-init.ts';
+import { boot } from './boot.ts';
+import type { BootedAgent } from './boot.ts';
+
+if (parentPort === null) throw new Error('This file is the entry of a worker thread.');
+const threadPort = parentPort;
+let agent: BootedAgent | undefined;
+
+// What was thrown may be anything, with a getter that throws or a gigabyte of text. Main gets a
+// short record of it, never the thing itself, and the exit code says the rest.
+const die = (thrown: unknown): never => {
+  if (agent === undefined) post({ type: 'fault', error: toShortErrorRecord(thrown) });
+  else agent.fault(thrown);
+  process.exit(1);
+};
+process.on('uncaughtException', die);
+process.on('unhandledRejection', die);
+
+threadPort.once('message', ({ init, port }: InitMessage<MessagePort>) => {
+  agent = boot(port, init, {
+    import: (url) => import(url),
+    defer: (run) => void setImmediate(run),
+    now: () => Date.now(),
+    random: () => Math.random(),
+    delay: (ms, signal) => delay(ms, undefined, { signal }),
+  });
+  // A module's forgotten timer must not keep the thread.
+  void agent.done.then(() => process.exit());
+});
+
+post({
+  type: 'up',
+  protocol: PROTOCOL_VERSION,
+  heapLimitBytes: getHeapStatistics().heap_size_limit,
+  node: process.version,
+});
+
+function post(frame: ToMain): void {
+  const bytes = pack(frame);
+  threadPort.postMessage(bytes, [bytes.buffer as ArrayBuffer]);
+}

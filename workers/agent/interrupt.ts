@@ -1,0 +1,66 @@
+import type { CancelFlag } from '../../protocol/cancel-flag.ts';
+
+/** Whether one turn is to stop. */
+export interface TurnCancellation {
+  /** Aborted when the turn is to stop; its reason is an `AbortError`. */
+  readonly signal: AbortSignal;
+  /** Compare the shared flag with this turn now. True: stop. */
+  isRaised(): boolean;
+  /** @throws the signal's reason when the turn is to stop. */
+  throwIfRaised(): void;
+}
+
+/**
+ * The cancel flag, the interrupt frame and the stop frame, made one signal per turn. The flag
+ * says so first; the frame only wakes what awaits. Each names its turn: one for turn n that is
+ * read in turn n + 1 is ignored.
+ */
+export class TurnCancellations {
+  readonly #flag: CancelFlag;
+  #open: { readonly turn: number; readonly controller: AbortController } | undefined;
+  #isStopping = false;
+
+  constructor(flag: CancelFlag) {
+    this.#flag = flag;
+  }
+
+  get openTurn(): number | undefined {
+    return this.#open?.turn;
+  }
+
+  begin(turn: number): TurnCancellation {
+    const controller = new AbortController();
+    this.#open = { turn, controller };
+    const isRaised = (): boolean => {
+      if (this.#isStopping || this.#flag.isRaised(turn)) abort(controller);
+      return controller.signal.aborted;
+    };
+    isRaised();
+    return {
+      signal: controller.signal,
+      isRaised,
+      throwIfRaised() {
+        if (isRaised()) throw controller.signal.reason;
+      },
+    };
+  }
+
+  end(): void {
+    this.#open = undefined;
+  }
+
+  interrupt(turn: number): void {
+    if (this.#open?.turn === turn) abort(this.#open.controller);
+  }
+
+  /** The open turn and every later one is to stop. */
+  stop(): void {
+    this.#isStopping = true;
+    if (this.#open !== undefined) abort(this.#open.controller);
+  }
+}
+
+function abort(controller: AbortController): void {
+  if (controller.signal.aborted) return;
+  controller.abort(new DOMException('The turn was cancelled.', 'AbortError'));
+}

@@ -1,0 +1,161 @@
+import type { Message } from '../protocol/content.ts';
+import type { HostServices, ModelCallReply, ModelCallRequest } from '../protocol/host-services.ts';
+import type { StreamId } from '../protocol/ids.ts';
+import { streamModel } from '../protocol/model-stream.ts';
+import type { ModelAdapter, ModelPart, ModelRequest, RetryPolicy } from '../protocol/model.ts';
+import type { WorkerEvent } from '../protocol/to-main.ts';
+import type { ToWorkerOf } from '../protocol/to-worker.ts';
+import { valueOf } from './services.ts';
+
+/** One request on its way: who answers, and its parts in batches as they came. */
+export interface ModelAnswer {
+  readonly stream: StreamId;
+  readonly provider: string;
+  /** Empty when main holds the stream: main knows what it asked for. */
+  readonly model: string;
+  /**
+   * Ends after the batch with the `finish`, or, on abort, after what had arrived by then.
+   * A batch counts as consumed when the next one is asked for.
+   */
+  readonly parts: AsyncIterable<readonly ModelPart[]>;
+}
+
+export interface AgentModelOptions {
+  readonly services: Pick<HostServices, 'openModel'>;
+  /** The model given as a module, if the agent's model is one. */
+  readonly adapter: ModelAdapter | undefined;
+  readonly provider: string;
+  readonly retryPolicy: RetryPolicy;
+  readonly events: {
+    post(event: WorkerEvent): void;
+    ready(): Promise<void> | undefined;
+  };
+  /** One `parts` frame is dealt with. */
+  takeParts(): void;
+}
+
+/** One model for the loop, wherever it runs: a stream held by main, or a module run here. */
+export class AgentModel {
+  readonly retryPolicy: RetryPolicy;
+  readonly provider: string;
+  readonly #options: AgentModelOptions;
+  /** What the module was shown so far; empty while main holds the streams. */
+  readonly #history: Message[] = [];
+  /** Parts that came before the reply that names their stream was read. */
+  #early: ToWorkerOf<'parts'>[] | undefined;
+  #stream: HostStream | undefined;
+
+  constructor(options: AgentModelOptions) {
+    this.#options = options;
+    this.provider = options.provider;
+    this.retryPolicy = options.adapter?.retryPolicy ?? options.retryPolicy;
+  }
+
+  /** Ask for one model request. Its stream must be read, or iterated and left. */
+  async open(request: ModelCallRequest, signal: AbortSignal): Promise<ModelAnswer> {
+    this.#early = [];
+    let reply: ModelCallReply | undefined;
+    try {
+      reply = valueOf(await this.#options.services.openModel(request));
+    } finally {
+      const early = this.#early ?? [];
+      this.#early = undefined;
+      if (reply?.route === 'host') {
+        this.#stream = new HostStream(reply.stream, () => this.#options.takeParts());
+      }
+      for (const frame of early) this.deliver(frame);
+    }
+    const { stream } = reply;
+    if (reply.route === 'here') {
+      const { provider, model } = reply.request;
+      const full = { ...reply.request, messages: this.#remember(reply) };
+      return { stream, provider, model, parts: this.#run(full, request, stream, signal) };
+    }
+    const parts = this.#stream?.read(signal) ?? noParts();
+    return { stream, provider: this.provider, model: '', parts };
+  }
+
+  /** Hand in one frame of parts. Those of a stream that has ended are passed over. */
+  deliver(frame: ToWorkerOf<'parts'>): void {
+    if (this.#early !== undefined) this.#early.push(frame);
+    else if (this.#stream?.id === frame.stream) this.#stream.push(frame.parts);
+    else this.#options.takeParts();
+  }
+
+  #remember(reply: Extract<ModelCallReply, { route: 'here' }>): readonly Message[] {
+    this.#history.length = reply.knownMessages;
+    for (const message of reply.request.messages) this.#history.push(message);
+    return [...this.#history];
+  }
+
+  async *#run(
+    request: ModelRequest,
+    { turn, step }: ModelCallRequest,
+    stream: StreamId,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly ModelPart[]> {
+    if (signal.aborted) return;
+    for await (const chunk of streamModel(this.#options.adapter, request, signal)) {
+      this.#options.events.post({ type: 'assistant/chunk', data: { turn, step, stream, chunk } });
+      yield [chunk];
+      // No credit: the module is not asked for its next part until main has taken some.
+      const credit = this.#options.events.ready();
+      if (credit !== undefined) await untilAborted(credit, signal);
+    }
+  }
+}
+
+/** The worker's end of one stream that main holds. */
+class HostStream {
+  readonly id: StreamId;
+  readonly #take: () => void;
+  readonly #batches: (readonly ModelPart[])[] = [];
+  #isOver = false;
+  #arrived: (() => void) | undefined;
+
+  constructor(id: StreamId, take: () => void) {
+    this.id = id;
+    this.#take = take;
+  }
+
+  push(parts: readonly ModelPart[]): void {
+    if (this.#isOver) return this.#take();
+    this.#batches.push(parts);
+    this.#arrived?.();
+  }
+
+  async *read(signal: AbortSignal): AsyncGenerator<readonly ModelPart[]> {
+    try {
+      for (;;) {
+        for (let parts = this.#batches.shift(); parts; parts = this.#batches.shift()) {
+          try {
+            yield parts;
+          } finally {
+            this.#take();
+          }
+          if (parts.some((part) => part.type === 'finish')) return;
+        }
+        if (signal.aborted) return;
+        await untilAborted(new Promise<void>((resolve) => (this.#arrived = resolve)), signal);
+      }
+    } finally {
+      this.#isOver = true;
+      for (const _ of this.#batches.splice(0)) this.#take();
+    }
+  }
+}
+
+async function* noParts(): AsyncGenerator<readonly ModelPart[]> {}
+
+/** Wait for `promise`, but not beyond an abort of `signal`. */
+function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    if (signal.aborted) return done();
+    signal.addEventListener('abort', done, { once: true });
+    void promise.then(done, done);
+  });
+}
