@@ -1,8 +1,12 @@
 /**
- * The few web globals that our types name, declared empty so that this folder compiles without
- * Node's types. Whoever compiles against our declarations brings the real ones.
+ * The few web globals that this folder names, declared with no more than it uses, so that it
+ * compiles without Node's types. Whoever compiles against our declarations brings the real ones.
  */
-interface AbortSignal {}
+interface AbortSignal {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
 interface URL {
   readonly href: string;
 }

@@ -1,0 +1,163 @@
+import type { StreamId } from '../../protocol/ids.ts';
+import type { ModelPart, ModelRequest } from '../../protocol/model.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { HostRoute } from './routes.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { streamModel } from '../../protocol/model-stream.ts';
+import { utf8Bytes } from '../../protocol/text-size.ts';
+import { raceSignal } from '../base/deferred.ts';
+
+/** One model request that runs on main, and where its parts go. */
+export interface HostStreamRequest {
+  readonly route: HostRoute;
+  readonly request: ModelRequest;
+  readonly signal: AbortSignal;
+  readonly stream: StreamId;
+  /** Called with every part, in order, before it is sent. What it throws ends the stream. */
+  onPart(part: ModelPart): void;
+  /** Must not throw. The last call carries the finish. */
+  send(parts: readonly ModelPart[], bytes: number): void;
+  /** Absent: there is credit. A promise: none; the provider is not read until it resolves. */
+  ready(): Promise<void> | undefined;
+}
+
+/** After one batch, the next waits for this long or for this many bytes. */
+const BATCH_MS = 16;
+const BATCH_BYTES = 4_096;
+/** Parts taken before the event loop gets a turn: an adapter may never wait for anything. */
+const PARTS_PER_TURN = 256;
+
+/**
+ * One open stream: reads the adapter, hands on, sends in batches. Ends in the tick of its abort:
+ * the aborted finish is handed on and sent inside the abort, credit or not, and nothing follows.
+ */
+export class HostStream {
+  readonly #of: HostStreamRequest;
+  readonly #clock: Clock;
+  readonly #controller = new AbortController();
+  #batch: ModelPart[] = [];
+  #bytes = 0;
+  /** Set for `BATCH_MS` after a batch was sent. */
+  #pause: Timer | undefined;
+  #isClosed = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(request: HostStreamRequest, clock: Clock) {
+    this.#of = request;
+    this.#clock = clock;
+  }
+
+  /** Idempotent; the finish is sent before this returns. */
+  abort(message = 'The request was cancelled.'): void {
+    if (this.#isClosed) return;
+    this.#close({
+      type: 'finish',
+      reason: { kind: 'aborted', failure: { code: 'ABORTED', message } },
+    });
+    this.#controller.abort();
+  }
+
+  /** Resolves when the finish is sent. Rejects with what `onPart` or `ready` threw. */
+  async run(): Promise<void> {
+    const { route, request, signal } = this.#of;
+    const own = this.#controller.signal;
+    const onAbort = (): void => this.abort();
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) this.abort();
+    try {
+      await this.#credit();
+      let taken = 0;
+      for await (const part of streamModel(route.adapter, request, own)) {
+        if (this.#isClosed) break;
+        this.#take(part);
+        if (++taken % PARTS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+        await this.#credit();
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      this.#pause?.cancel();
+      // Whoever broke off the loop: the adapter is told.
+      this.#controller.abort();
+    }
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  async #credit(): Promise<void> {
+    const wait = this.#isClosed ? undefined : this.#of.ready();
+    if (wait === undefined) return;
+    try {
+      await raceSignal(wait, this.#controller.signal);
+    } catch (error) {
+      // Our own abort ends the wait, too.
+      if (!this.#isClosed) throw error;
+    }
+  }
+
+  #take(part: ModelPart): void {
+    if (part.type === 'finish') {
+      this.#close(part);
+      return;
+    }
+    this.#of.onPart(part);
+    // Whoever was told of the part may have aborted us for it.
+    if (this.#isClosed) return;
+    this.#batch.push(part);
+    this.#bytes += sizeOf(part);
+    if (this.#pause === undefined || this.#bytes >= BATCH_BYTES) this.#flush();
+  }
+
+  #flush(): void {
+    this.#pause?.cancel();
+    this.#pause = undefined;
+    if (this.#batch.length === 0) return;
+    const [parts, bytes] = [this.#batch, this.#bytes];
+    this.#batch = [];
+    this.#bytes = 0;
+    this.#pause = this.#clock.after(BATCH_MS, () => this.#flush());
+    this.#of.send(parts, bytes);
+  }
+
+  #close(finish: Extract<ModelPart, { type: 'finish' }>): void {
+    this.#isClosed = true;
+    this.#pause?.cancel();
+    const wasAborted = finish.reason.kind === 'aborted';
+    const parts = wasAborted ? [finish] : [...this.#batch, finish];
+    this.#batch = [];
+    try {
+      this.#of.onPart(finish);
+    } catch (error) {
+      this.#failure ??= { error };
+    }
+    this.#of.send(parts, wasAborted ? sizeOf(finish) : this.#bytes + sizeOf(finish));
+  }
+
+  /** Our side failed: the receiver is not left waiting, and the caller is told. */
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { code, message } = toErrorRecord(error);
+    const failure = { code, message: message || code };
+    const finish = { type: 'finish', reason: { kind: 'error', failure } } as const;
+    this.#of.send([finish], sizeOf(finish));
+  }
+}
+
+/** About what a part takes on the wire; the window needs no more than that. */
+function sizeOf(part: ModelPart): number {
+  const overhead = 48;
+  switch (part.type) {
+    case 'text-delta':
+    case 'reasoning-delta':
+      return overhead + utf8Bytes(part.text);
+    case 'tool-call-delta':
+      return overhead + part.id.length + utf8Bytes(part.argumentsDelta);
+    case 'block-end':
+    case 'finish':
+      return overhead + utf8Bytes(JSON.stringify(part));
+    default:
+      return overhead;
+  }
+}
