@@ -1,0 +1,307 @@
+/**
+ * Group commit. What all sessions appended in one tick goes to the store as one batch; one write
+ * is in flight at a time, and what comes meanwhile forms the next. A failed write is kept in
+ * order and made again with the next event or flush; a session that alone is refused is written
+ * apart from then on, so that its neighbours do not fail with it.
+ */
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import type { Deferred } from '../base/deferred.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Keeping, Session } from './session.ts';
+import type { SessionPersistence, StoreAppend } from './store.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { StoreError } from '../../protocol/errors.ts';
+import { deferred } from '../base/deferred.ts';
+
+/** How long `batched` gathers events before it writes them. */
+export const BATCH_WINDOW_MS = 200;
+
+interface QueueOptions {
+  readonly store: SessionPersistence;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Without barriers: `committed()` does not wait, and writes are gathered for longer. */
+  readonly isBatched: boolean;
+}
+
+interface Waiter {
+  readonly upTo: number;
+  readonly done: Deferred<void>;
+}
+
+interface Job {
+  readonly kept: KeptSession;
+  readonly append: StoreAppend;
+  readonly upTo: number;
+}
+
+/**
+ * `held`: nothing is written. `kept`: everything is. `lost`: another owner took over, and what
+ * was not committed is dropped. `gone`: this process gave it up.
+ */
+type Phase = 'held' | 'kept' | 'lost' | 'gone';
+
+/** One session as the queue sees it. */
+export class KeptSession implements Keeping {
+  readonly session: Session;
+  readonly epoch: number;
+  readonly #queue: CommitQueue;
+  readonly #onLost: (error: StoreError) => void;
+  readonly #waiters: Waiter[] = [];
+  #phase: Phase;
+  #hasRow: boolean;
+  #stored: number;
+  #failure: StoreError | undefined;
+  /** The last write failed for this session alone. */
+  isApart = false;
+
+  constructor(
+    queue: CommitQueue,
+    init: {
+      readonly session: Session;
+      readonly epoch: number;
+      /** Events the store holds already; `undefined` for a session it has never seen. */
+      readonly stored: number | undefined;
+      readonly onLost: (error: StoreError) => void;
+    },
+  ) {
+    this.#queue = queue;
+    this.session = init.session;
+    this.epoch = init.epoch;
+    this.#hasRow = init.stored !== undefined;
+    this.#phase = this.#hasRow ? 'kept' : 'held';
+    this.#stored = init.stored ?? 0;
+    this.#onLost = init.onLost;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  get durable(): number {
+    return this.#stored;
+  }
+
+  /** The store knows this session. */
+  get hasRow(): boolean {
+    return this.#hasRow;
+  }
+
+  /** Nothing was asked to be written yet. */
+  get isHeldBack(): boolean {
+    return this.#phase === 'held' && this.#failure === undefined;
+  }
+
+  get isStored(): boolean {
+    return this.#hasRow && this.#stored === this.session.seq;
+  }
+
+  /** Write everything from now on. After a first write that failed: try it again. */
+  accept(): void {
+    if (this.#phase !== 'held') return;
+    this.#phase = 'kept';
+    this.#failure = undefined;
+    this.#queue.add(this);
+  }
+
+  committed(): Promise<void> {
+    const over = this.#over();
+    if (over !== undefined) return Promise.reject(over);
+    if (this.isStored || this.#queue.isBatched) return Promise.resolve();
+    if (this.#phase === 'kept') this.#queue.add(this);
+    return this.wait();
+  }
+
+  /** Resolves when everything appended so far is stored. */
+  wait(): Promise<void> {
+    const over = this.#over();
+    if (over !== undefined) return Promise.reject(over);
+    if (this.isStored) return Promise.resolve();
+    const done = deferred<void>();
+    this.#waiters.push({ upTo: this.session.seq, done });
+    return done.promise;
+  }
+
+  /** What is to be written, or `undefined`. */
+  job(): Job | undefined {
+    if (this.#phase !== 'kept' || this.isStored) return undefined;
+    const { id, header, seq } = this.session;
+    const events: readonly SessionEvent[] = this.session.eventsFrom(this.#stored);
+    const row = this.#hasRow ? {} : { header };
+    return { kept: this, append: { id, epoch: this.epoch, ...row, events }, upTo: seq };
+  }
+
+  wrote(upTo: number): void {
+    this.#hasRow = true;
+    this.#stored = upTo;
+    this.#failure = undefined;
+    this.isApart = false;
+    this.#settle(upTo);
+  }
+
+  /** Returns whether this failure is another than the one before. */
+  failed(upTo: number, error: StoreError): boolean {
+    const isNews = this.#failure?.code !== error.code;
+    this.#failure = error;
+    if (this.#phase !== 'kept') return isNews;
+    if (!this.#hasRow) {
+      // Its creation failed, so there is nothing to go on with: the log is held back again, and
+      // whoever gives it up now leaves no row.
+      this.#phase = 'held';
+      this.#settle(Infinity, error);
+    } else if (error.code === 'STALE_EPOCH' || error.code === 'SESSION_NOT_FOUND') {
+      this.#phase = 'lost';
+      this.#settle(Infinity, error);
+      this.#onLost(error);
+    } else {
+      this.#settle(upTo, error);
+    }
+    return isNews;
+  }
+
+  /** Nothing of it is written any more. */
+  giveUp(): void {
+    if (this.#phase !== 'lost') this.#phase = 'gone';
+    const over = this.#over();
+    if (over !== undefined) this.#settle(Infinity, over);
+  }
+
+  #over(): StoreError | undefined {
+    if (this.#phase === 'gone') {
+      if (this.isStored) return undefined;
+      return new StoreError(
+        'SESSION_NOT_FOUND',
+        `Session \`${this.session.id}\` was given up before all of it was kept.`,
+      );
+    }
+    return this.#phase === 'kept' ? undefined : this.#failure;
+  }
+
+  #settle(upTo: number, error?: StoreError): void {
+    // In the order they came, so their numbers only grow.
+    while (this.#waiters[0] !== undefined && this.#waiters[0].upTo <= upTo) {
+      const { done } = this.#waiters.shift() as Waiter;
+      if (error === undefined) done.resolve();
+      else done.reject(error);
+    }
+  }
+}
+
+export class CommitQueue {
+  readonly isBatched: boolean;
+  readonly #store: SessionPersistence;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #unwritten = new Set<KeptSession>();
+  #timer: Timer | undefined;
+  #writing: Promise<void> | undefined;
+  #isWanted = false;
+
+  constructor(options: QueueOptions) {
+    this.isBatched = options.isBatched;
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+  }
+
+  /** Something of this session is to be written, with everything else of this tick. */
+  add(kept: KeptSession): void {
+    this.#unwritten.add(kept);
+    this.#isWanted = true;
+    if (this.#writing === undefined && this.#timer === undefined) this.#timer = this.#later();
+  }
+
+  /**
+   * Write what this session holds now, and whatever else waits.
+   * @throws {StoreError} of that write, or the one that ended the session's keeping.
+   */
+  async flush(kept: KeptSession): Promise<void> {
+    // A write in flight may hold an older part; if it fails, ours makes it again.
+    while (this.#writing !== undefined) await this.#writing;
+    if (kept.phase === 'kept' && !kept.isStored) this.#unwritten.add(kept);
+    const done = kept.isHeldBack ? undefined : kept.wait();
+    this.#start();
+    await done;
+  }
+
+  /** The write that is in flight is over. Never rejects. */
+  async settled(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  remove(kept: KeptSession): void {
+    this.#unwritten.delete(kept);
+  }
+
+  #later(): Timer {
+    const run = (): void => {
+      this.#timer = undefined;
+      this.#start();
+    };
+    if (this.isBatched) return this.#clock.after(BATCH_WINDOW_MS, run);
+    // After everything that arrived with this tick; it keeps the process until it is written.
+    const immediate = setImmediate(run);
+    return { cancel: () => clearImmediate(immediate) };
+  }
+
+  #start(): void {
+    if (this.#writing !== undefined) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#isWanted = false;
+    const jobs = [...this.#unwritten].map((kept) => kept.job()).filter((job) => job !== undefined);
+    this.#unwritten.clear();
+    if (jobs.length === 0) return;
+    // Begins in a microtask, so that `#writing` is set before the write can be over.
+    this.#writing = Promise.resolve().then(() => this.#run(jobs));
+  }
+
+  async #run(jobs: readonly Job[]): Promise<void> {
+    const together = jobs.filter((job) => !job.kept.isApart);
+    if (together.length > 0) await this.#write(together);
+    for (const job of jobs) if (!together.includes(job)) await this.#write([job]);
+    this.#writing = undefined;
+    if (this.#isWanted) this.#timer ??= this.#later();
+  }
+
+  async #write(jobs: readonly Job[]): Promise<void> {
+    try {
+      await this.#store.append(jobs.map(({ append }) => append));
+    } catch (thrown) {
+      const error = asStoreError(thrown);
+      if (jobs.length > 1 && isOfOneSession(error)) {
+        for (const job of jobs) {
+          await this.#write([job]);
+        }
+        return;
+      }
+      let isNews = false;
+      for (const { kept, upTo } of jobs) {
+        kept.isApart = isOfOneSession(error);
+        isNews = kept.failed(upTo, error) || isNews;
+        // A store that failed may do so no more: the next write of whichever session tries this
+        // one too. What is wrong with the session itself waits for its own next event.
+        if (kept.phase === 'kept' && error.code !== 'STORE_CORRUPT') this.#unwritten.add(kept);
+      }
+      if (isNews) {
+        const sessions = jobs.map(({ append }) => append.id);
+        this.#logger.warn({ sessions, error: toErrorRecord(error) }, 'Sessions were not written.');
+      }
+      return;
+    }
+    for (const { kept, upTo } of jobs) kept.wrote(upTo);
+  }
+}
+
+/** Whether writing the sessions of a refused batch one by one could save the others. */
+function isOfOneSession({ code }: StoreError): boolean {
+  return code !== 'STORE_IO' && code !== 'STORE_READ_ONLY';
+}
+
+function asStoreError(thrown: unknown): StoreError {
+  if (thrown instanceof StoreError) return thrown;
+  return new StoreError('STORE_CORRUPT', 'The store failed in a way that it does not name.', {
+    cause: thrown,
+  });
+}

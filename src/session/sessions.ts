@@ -1,0 +1,329 @@
+/**
+ * The sessions of one process: who is live, what is told of them, and when they are kept. Owns
+ * the store and every lease taken through it. A session goes one way: prepared (or loaded),
+ * entered, accepted, left; until it is accepted nothing of a new one reaches the store.
+ */
+import type { SessionId } from '../../protocol/ids.ts';
+import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/logger.ts';
+import type { SessionPersistence, StoredSession } from './store.ts';
+import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { SessionId as sessionId } from '../../protocol/ids.ts';
+import { raceSignal } from '../base/deferred.ts';
+import { Emitter } from '../base/emitter.ts';
+import { newId } from '../base/ids.ts';
+import { CommitQueue, KeptSession } from './commit-queue.ts';
+import { crashClosers } from './repair.ts';
+import { Session } from './session.ts';
+import { FIRST_EPOCH } from './store.ts';
+
+export interface SessionObservations {
+  /** Live from now on. A synchronous throw of a listener undoes it. */
+  'session/created': { readonly session: Session };
+  'session/event': { readonly session: Session; readonly event: SessionEvent };
+  /** Once per created session. */
+  'session/disposed': { readonly session: Session };
+  /** Another owner took the session over: nothing of it is kept any more. */
+  'session/lost': { readonly session: Session; readonly error: StoreError };
+}
+
+/**
+ * What `session.committed()` stands for.
+ * - `full`: the store has put it on the disk.
+ * - `process`: the store has taken it; what it may still lose is the store's own setting.
+ * - `batched`: nothing; it resolves at once, and writes are gathered for up to 200 ms. What was
+ *   acknowledged in that window is lost when the process ends without closing.
+ */
+export type Durability = 'full' | 'process' | 'batched';
+
+export interface PrepareOptions {
+  /** Absent: a new one. */
+  readonly id?: SessionId;
+  readonly meta?: Pick<
+    SessionHeader,
+    'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'
+  >;
+  /** Given, even when empty: the log begins with it and a mark of its end. */
+  readonly seed?: readonly SessionEvent[];
+}
+
+export class Sessions {
+  readonly store: SessionPersistence;
+  readonly observers: Emitter<SessionObservations>;
+  readonly #clock: Clock;
+  readonly #queue: CommitQueue;
+  readonly #live = new Map<SessionId, Session>();
+  readonly #kept = new Map<Session, KeptSession>();
+  /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
+  readonly #loaded = new Map<SessionId, Session | undefined>();
+  readonly #leaving = new Map<SessionId, Promise<void>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(options: {
+    readonly store: SessionPersistence;
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly durability?: Durability;
+  }) {
+    const { store, clock, logger, durability = 'full' } = options;
+    this.store = store;
+    this.observers = new Emitter(logger);
+    this.#clock = clock;
+    this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
+  }
+
+  get(id: SessionId): Session | undefined {
+    return this.#live.get(id);
+  }
+
+  /** The live sessions, in the order they were entered. */
+  list(): readonly Session[] {
+    return [...this.#live.values()];
+  }
+
+  /**
+   * Build a new session that nobody sees and nothing keeps. Whoever prepares it enters it or
+   * releases it.
+   * @throws {ArgumentError} when the id is live, or an option is not what it must be.
+   */
+  prepare(options: PrepareOptions): Session {
+    this.#assertOpen();
+    const { id = sessionId(newId()), meta = {}, seed } = options;
+    if (this.#live.has(id) || this.#loaded.has(id)) {
+      throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
+    }
+    const { cwd, parentSession, origin, delegationDepth, seedLength } = meta;
+    if (seedLength !== undefined && seedLength > (seed?.length ?? 0)) {
+      throw new ArgumentError(`Session \`${id}\` cannot inherit more events than its seed has.`);
+    }
+    const header = {
+      version: 0,
+      id,
+      createdAt: this.#clock.now(),
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(parentSession === undefined ? {} : { parentSession }),
+      ...(origin === undefined ? {} : { origin }),
+      ...(delegationDepth === undefined ? {} : { delegationDepth }),
+      ...(seedLength === undefined ? {} : { seedLength }),
+    } as const;
+    const session = new Session({ header, clock: this.#clock, ...(seed && { seed }) });
+    if (session.open !== undefined) {
+      throw new ArgumentError(`The seed of session \`${id}\` ends inside a turn.`);
+    }
+    this.#keep(session, FIRST_EPOCH, undefined);
+    if (seed !== undefined) markEndOfSeed(session);
+    return session;
+  }
+
+  /**
+   * Become the owner of a stored session: a turn that a crash cut off is closed first, durably.
+   * The session is not live yet, and is kept from the start. Whoever loads it enters it or
+   * releases it.
+   * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE`, `STORE_CORRUPT`,
+   *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with.
+   * @throws {ArgumentError} when the session is live, or somebody loads it.
+   */
+  async load(id: SessionId, signal?: AbortSignal): Promise<Session> {
+    await this.#left(id, signal);
+    signal?.throwIfAborted();
+    this.#assertOpen();
+    if (this.#live.has(id) || this.#loaded.has(id)) {
+      throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
+    }
+    this.#loaded.set(id, undefined);
+    let isOwned = false;
+    try {
+      const { epoch } = await this.store.acquire(id);
+      isOwned = true;
+      const { header, events } = await this.store.inspect(id, signal);
+      const closers = closersOf(id, events);
+      // Built before anything is written: a log that cannot be read is not added to.
+      const session = this.#build(header, [...events, ...closers]);
+      signal?.throwIfAborted();
+      if (closers.length > 0) await this.store.append([{ id, epoch, events: closers }]);
+      signal?.throwIfAborted();
+      this.#assertOpen();
+      this.#loaded.set(id, session);
+      this.#keep(session, epoch, session.seq);
+      markEndOfSeed(session);
+      return session;
+    } catch (error) {
+      // The first failure is the one to tell; a lease that cannot be given back runs out.
+      if (isOwned) await this.store.release([id]).catch(() => {});
+      this.#loaded.delete(id);
+      throw error;
+    }
+  }
+
+  /**
+   * Make a session live: it is found by its id, and its events are told.
+   * @throws {ArgumentError} when another of its id is live, or it was not made here.
+   * Whatever a listener of `session/created` throws is passed on, and the session is not live.
+   */
+  enter(session: Session): void {
+    this.#assertOpen();
+    this.#keptOf(session);
+    const { id } = session;
+    if (this.#live.has(id) || this.#leaving.has(id)) {
+      throw new ArgumentError(`Session \`${id}\` is live already.`);
+    }
+    this.#live.set(id, session);
+    try {
+      this.observers.emitOrThrow('session/created', { session });
+    } catch (error) {
+      this.#live.delete(id);
+      this.observers.emit('session/disposed', { session });
+      throw error;
+    }
+  }
+
+  /**
+   * Begin to keep a session. All of it so far is written with this tick, as one transaction
+   * with what other sessions append in the same tick. Idempotent; when that first write fails,
+   * the log is held back again, and calling this once more is how to try again.
+   */
+  accept(session: Session): void {
+    this.#keptOf(session).accept();
+  }
+
+  /** Write now. @throws {StoreError} of that write. */
+  flush(session: Session): Promise<void> {
+    return this.#queue.flush(this.#keptOf(session));
+  }
+
+  /**
+   * The end of a live session here: the rest of it is written, its lease given back, and
+   * everyone told. A session that was never kept leaves no trace. All callers wait for the one
+   * leaving.
+   * @throws {StoreError} when the rest could not be written; it has left all the same.
+   */
+  leave(session: Session): Promise<void> {
+    const { id } = session;
+    if (this.#live.get(id) !== session) return this.release(session);
+    const leaving = this.#leaving.get(id);
+    if (leaving !== undefined) return leaving;
+    const left = this.#leave(session).finally(() => this.#leaving.delete(id));
+    this.#leaving.set(id, left);
+    return left;
+  }
+
+  /** Give up a session that never became live. Does nothing for one that is given up. */
+  async release(session: Session): Promise<void> {
+    const kept = this.#kept.get(session);
+    if (kept === undefined) return;
+    if (this.#live.get(session.id) === session) return this.leave(session);
+    await this.#giveUp(kept);
+  }
+
+  /**
+   * A session as it stands: a live one with its events so far, perhaps inside a turn; a stored
+   * one as it would be resumed, with nothing written.
+   */
+  async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
+    await this.#left(id, signal);
+    const live = this.#live.get(id);
+    if (live !== undefined) return { header: live.header, events: live.events };
+    const { header, events } = await this.store.inspect(id, signal);
+    return { header, events: [...events, ...closersOf(id, events)] };
+  }
+
+  /** Leave every session, then close the store. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const failures: unknown[] = [];
+    const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
+    for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
+    await this.#queue.settled();
+    await this.store.close().catch((error: unknown) => void failures.push(error));
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'Sessions could not be closed.');
+  }
+
+  async #leave(session: Session): Promise<void> {
+    const kept = this.#keptOf(session);
+    const failures: unknown[] = [];
+    // What is appended while a flush runs is flushed too.
+    while (kept.phase === 'kept' && !kept.isStored && failures.length === 0) {
+      await this.#queue.flush(kept).catch((error: unknown) => void failures.push(error));
+    }
+    await this.#giveUp(kept).catch((error: unknown) => void failures.push(error));
+    this.#live.delete(session.id);
+    this.observers.emit('session/disposed', { session });
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #giveUp(kept: KeptSession): Promise<void> {
+    const { session, phase } = kept;
+    kept.giveUp();
+    this.#queue.remove(kept);
+    this.#kept.delete(session);
+    try {
+      // A write of it may be in flight: the lease outlives it.
+      await this.#queue.settled();
+      if (kept.hasRow && phase !== 'lost') await this.store.release([session.id]);
+    } finally {
+      if (this.#loaded.get(session.id) === session) this.#loaded.delete(session.id);
+    }
+  }
+
+  #build(header: SessionHeader, seed: readonly SessionEvent[]): Session {
+    try {
+      return new Session({ header, seed, clock: this.#clock });
+    } catch (error) {
+      const message = `The stored log of session \`${header.id}\` is damaged.`;
+      throw new StoreError('STORE_CORRUPT', message, { cause: error });
+    }
+  }
+
+  #keep(session: Session, epoch: number, stored: number | undefined): void {
+    const onLost = (error: StoreError): void =>
+      this.observers.emit('session/lost', { session, error });
+    const kept = new KeptSession(this.#queue, { session, epoch, stored, onLost });
+    this.#kept.set(session, kept);
+    session.keepWith(kept);
+    session.onAppend((event) => {
+      if (kept.phase === 'kept') this.#queue.add(kept);
+      if (this.#live.get(session.id) === session) {
+        this.observers.emit('session/event', { session, event });
+      }
+    });
+  }
+
+  #keptOf(session: Session): KeptSession {
+    const kept = this.#kept.get(session);
+    if (kept === undefined) {
+      throw new ArgumentError(`Session \`${session.id}\` was not made here, or has left.`);
+    }
+    return kept;
+  }
+
+  /** A former life of this id has left, whether or not its last write worked. */
+  async #left(id: SessionId, signal: AbortSignal | undefined): Promise<void> {
+    const leaving = this.#leaving.get(id)?.catch(() => {});
+    if (leaving !== undefined) await raceSignal(leaving, signal);
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw new ArgumentError('The sessions are closed.');
+  }
+}
+
+function markEndOfSeed(session: Session): void {
+  if (session.eventsFrom(session.seq - 1)[0]?.type !== 'session/end-seed') {
+    session.append('session/end-seed', {});
+  }
+}
+
+function closersOf(id: SessionId, events: readonly SessionEvent[]): readonly SessionEvent[] {
+  try {
+    return crashClosers(events);
+  } catch (error) {
+    const message = `The stored log of session \`${id}\` is damaged.`;
+    throw new StoreError('STORE_CORRUPT', message, { cause: error });
+  }
+}

@@ -1,0 +1,47 @@
+import type { SessionId } from '../../protocol/ids.ts';
+import type { StoreAppend } from './store.ts';
+import { StoreError } from '../../protocol/errors.ts';
+
+/** What a store knows of a session when it is asked to add to it. */
+interface Stored {
+  readonly epoch: number;
+  readonly length: number;
+}
+
+/** Why one entry of a batch must be refused, by the rules all stores share. */
+export function appendProblem(
+  { id, epoch, header, events }: StoreAppend,
+  stored: Stored | undefined,
+): StoreError | undefined {
+  if (header !== undefined && header.id !== id) {
+    return new StoreError(
+      'STORE_CORRUPT',
+      `Cannot keep session \`${id}\`: its header is another's.`,
+    );
+  }
+  if (header !== undefined && stored !== undefined) {
+    return new StoreError(
+      'SESSION_OWNED_ELSEWHERE',
+      `Cannot create session \`${id}\`: the store holds one of that id.`,
+    );
+  }
+  if (header === undefined && stored === undefined) return notFound(id);
+  if (stored !== undefined && stored.epoch !== epoch) {
+    return new StoreError(
+      'STALE_EPOCH',
+      `Cannot write session \`${id}\` with epoch ${epoch}: its epoch is ${stored.epoch}.`,
+    );
+  }
+  const length = stored?.length ?? 0;
+  const misplaced = events.findIndex((event, index) => event.seq !== length + index);
+  if (misplaced === -1) return undefined;
+  return new StoreError(
+    'STORE_CORRUPT',
+    `Cannot write session \`${id}\`: event ${String(events[misplaced]?.seq)} was given where ` +
+      `${length + misplaced} is next.`,
+  );
+}
+
+export function notFound(id: SessionId): StoreError {
+  return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${id}\`.`);
+}
