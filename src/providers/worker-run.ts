@@ -1,0 +1,128 @@
+/**
+ * Drives one published child through its one prompt and reads the result from its log. Owns the
+ * child's handle; the child's thread is the host's. All of it is on main.
+ */
+import type { UserMessage } from '../../protocol/content.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { Agent, AgentEvents, AgentFailure, AgentHandle } from '../agent/agent.ts';
+import type { Emitter } from '../base/emitter.ts';
+import { foldConsumedWork, oneShotStopReason } from '../session/consumed-work.ts';
+import { finalOutput } from '../session/output.ts';
+import type { SubagentResult, SubagentRun, SubagentStopReason } from '../subagents/provider.ts';
+import { boundDiagnostic } from '../subagents/settle-run.ts';
+import type { StructuredCapture } from '../subagents/structured.ts';
+
+export interface WorkerRunOptions {
+  /** The run takes it over. */
+  readonly handle: AgentHandle;
+  readonly prompt: UserMessage;
+  /** Aborting stops the child with cause `parent`. */
+  readonly signal: AbortSignal;
+  /** Present when the child has to hand in a structured value. */
+  readonly capture: StructuredCapture | undefined;
+  readonly observers: Pick<Emitter<AgentEvents>, 'on'>;
+}
+
+export class WorkerRun implements SubagentRun {
+  readonly id: SessionId;
+  readonly localAgent: Agent;
+  readonly result: Promise<SubagentResult>;
+  readonly #handle: AgentHandle;
+  readonly #signal: AbortSignal;
+  readonly #capture: StructuredCapture | undefined;
+  readonly #onAbort = (): void => this.#cancel();
+  /** The last failure that was told of the child itself; its turns' are in the log. */
+  #failure: AgentFailure | undefined;
+  #cancelled = false;
+  #settled = false;
+  #disposal: Promise<void> | undefined;
+
+  constructor({ handle, prompt, signal, capture, observers }: WorkerRunOptions) {
+    this.id = handle.agent.id;
+    this.localAgent = handle.agent;
+    this.#handle = handle;
+    this.#signal = signal;
+    this.#capture = capture;
+    // An abort may have come between the child's publication and this line. No listener was
+    // there to hear it, and the child was told nothing: it stays that way.
+    if (signal.aborted) {
+      this.#settled = true;
+      this.result = Promise.resolve({ output: [], stopReason: 'aborted' });
+      return;
+    }
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.result = this.#drive(prompt, observers);
+    // Whoever holds the run reads it from the promise; nobody has to.
+    this.result.catch(() => {});
+  }
+
+  dispose(): Promise<void> {
+    this.#disposal ??= this.#release();
+    return this.#disposal;
+  }
+
+  async #drive(
+    prompt: UserMessage,
+    observers: WorkerRunOptions['observers'],
+  ): Promise<SubagentResult> {
+    const ignore = observers.on('agent/error', ({ agent, error }) => {
+      if (agent === this.localAgent) this.#failure = error;
+    });
+    try {
+      this.localAgent.followup(prompt);
+      await this.localAgent.whenIdle();
+      return this.#read();
+    } finally {
+      this.#settled = true;
+      this.#signal.removeEventListener('abort', this.#onAbort);
+      ignore();
+    }
+  }
+
+  #cancel(): void {
+    this.#cancelled = true;
+    if (!this.#settled) this.localAgent.cancel({ kind: 'parent' });
+  }
+
+  async #release(): Promise<void> {
+    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#cancel();
+    const [disposal] = await Promise.allSettled([this.#handle.dispose(), this.result]);
+    if (disposal.status === 'rejected') throw disposal.reason;
+  }
+
+  /** The result, from what the child itself has logged. */
+  #read(): SubagentResult {
+    const { session } = this.localAgent;
+    const events = session.events.slice(session.firstLiveSeq);
+    const output = [...(finalOutput(events) ?? [])];
+    const { end, droppedUnrun } = foldConsumedWork(events);
+    let stopReason: SubagentStopReason = oneShotStopReason(events);
+    // A prompt that was taken back before anything ran, by whoever ended the child.
+    const untold = end === undefined && droppedUnrun && this.#failure === undefined;
+    if (stopReason !== 'completed' && (this.#cancelled || untold)) stopReason = 'aborted';
+    let failure = end?.data.reason.kind === 'error' ? end.data.reason.error : this.#failure;
+
+    const captured = this.#capture?.captured;
+    if (this.#capture !== undefined && captured === undefined && stopReason === 'completed') {
+      stopReason = this.#cancelled ? 'aborted' : 'error';
+      failure = NOTHING_HANDED_IN;
+    }
+    return {
+      output,
+      ...(captured === undefined ? {} : { structured: captured.value }),
+      stopReason,
+      ...(stopReason === 'error' ? { diagnostic: diagnosticOf(failure) } : {}),
+    };
+  }
+}
+
+const NOTHING_HANDED_IN: AgentFailure = {
+  code: 'NO_STRUCTURED_OUTPUT',
+  message: 'The child finished without handing in a valid structured result.',
+};
+
+function diagnosticOf(failure: AgentFailure | undefined): string {
+  if (failure === undefined) return 'The child ended before its turn was finished.';
+  return boundDiagnostic(`${failure.code}: ${failure.message}`);
+}

@@ -1,0 +1,45 @@
+import type { SessionHeader } from '../../protocol/session-events.ts';
+import type { Agent, AgentOptions } from '../agent/agent.ts';
+import type { ChildScope } from '../agent/agents.ts';
+import { personaSection } from '../prompt/persona.ts';
+import type { ToolRestriction } from './provider.ts';
+
+/** What a child's header says of where it comes from. */
+export function childMeta(
+  parent: Agent,
+  depth: number,
+): Pick<SessionHeader, 'cwd' | 'parentSession' | 'origin' | 'delegationDepth'> {
+  const { cwd, id } = parent.session.header;
+  return {
+    ...(cwd === undefined ? {} : { cwd }),
+    parentSession: id,
+    origin: 'subagent',
+    delegationDepth: depth,
+  };
+}
+
+/** The parent's route, then what was asked for, then the depth; what nobody gave stays absent. */
+export function childOptions(
+  parent: Agent,
+  overrides: AgentOptions | undefined,
+  depth: number,
+): AgentOptions {
+  const { provider, model, maxTokens } = parent.options;
+  const merged: Record<string, unknown> = { provider, model, maxTokens };
+  for (const [key, value] of Object.entries(overrides ?? {})) {
+    if (value !== undefined) merged[key] = value;
+  }
+  const given = Object.entries(merged).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(given), subagentDepth: depth };
+}
+
+/** Give a child under construction its persona, then its tool filter. */
+export function composeChild(
+  child: ChildScope,
+  request: { readonly persona?: string; readonly toolFilter?: ToolRestriction },
+): void {
+  const { persona, toolFilter } = request;
+  // An empty persona is one: it hides the deployment's.
+  if (persona !== undefined) child.prompt.section(personaSection(persona));
+  if (toolFilter !== undefined) child.tools.restrict(toolFilter);
+}

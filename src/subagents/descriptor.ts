@@ -1,0 +1,139 @@
+import { ArgumentError } from '../../protocol/errors.ts';
+import { deepFreeze, isPlainObject, losslessCopy } from '../../protocol/json.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
+
+/** The version this runtime writes, and the only one it reads. */
+export const SUBAGENT_DESCRIPTOR_VERSION = 1;
+
+/** What a descriptor is made from; a field that is absent or undefined stays out of it. */
+export type DescriptorInput =
+  | {
+      readonly mode: 'one-shot';
+      readonly provider: string;
+      readonly label?: string | undefined;
+    }
+  | {
+      readonly mode: 'continuable';
+      readonly provider: string;
+      readonly label: string;
+      readonly agentProvider?: string | undefined;
+      readonly agentModel?: string | undefined;
+      readonly maxTokens?: number | undefined;
+      readonly persona?: string | undefined;
+      readonly toolFilter?: ToolRestriction | undefined;
+    };
+
+/**
+ * A detached, frozen descriptor of the current version.
+ *
+ * @throws {ArgumentError} when the input is not losslessly JSON or not what its fields take.
+ */
+export function snapshotDescriptor(input: DescriptorInput): SubagentDescriptorData {
+  const given: Record<string, unknown> = defined({
+    version: SUBAGENT_DESCRIPTOR_VERSION,
+    ...input,
+  });
+  if (isPlainObject(given['toolFilter'])) given['toolFilter'] = defined(given['toolFilter']);
+  let copy: unknown;
+  try {
+    copy = losslessCopy(given);
+  } catch (error) {
+    throw new ArgumentError('The description of a child is not losslessly JSON.', { cause: error });
+  }
+  return deepFreeze(parseDescriptor(copy)) as SubagentDescriptorData;
+}
+
+/** For whoever fills in an option, absent and undefined are the same. */
+function defined(value: object): Record<string, unknown> {
+  const copy = { ...value } as Record<string, unknown>;
+  for (const key of Object.keys(copy)) if (copy[key] === undefined) delete copy[key];
+  return copy;
+}
+
+/**
+ * The first descriptor among some events of one child's own. Give it the own suffix: a log
+ * that was seeded may hold an ancestor's.
+ *
+ * @returns `undefined` when there is none, or it is of a version not known here.
+ * @throws {ArgumentError} when it is of this version and malformed.
+ */
+export function foldSubagentDescriptor(
+  events: readonly SessionEvent[],
+): SubagentDescriptorData | undefined {
+  const event = events.find(({ type }) => type === 'subagent/descriptor');
+  return event === undefined ? undefined : parseDescriptor(event.data);
+}
+
+const KEYS = {
+  'one-shot': ['version', 'mode', 'provider', 'label'],
+  continuable: [
+    'version',
+    'mode',
+    'provider',
+    'label',
+    'agentProvider',
+    'agentModel',
+    'maxTokens',
+    'persona',
+    'toolFilter',
+  ],
+} as const;
+
+/**
+ * Read a stored descriptor.
+ *
+ * @returns `undefined` for another version: not ours to judge.
+ * @throws {ArgumentError} naming the first field that is wrong.
+ */
+export function parseDescriptor(payload: unknown): SubagentDescriptorData | undefined {
+  if (!isPlainObject(payload)) return refuse('must be an object');
+  const { version, mode } = payload;
+  if (typeof version !== 'number') return refuse('needs a numeric version');
+  if (version !== SUBAGENT_DESCRIPTOR_VERSION) return undefined;
+  if (mode !== 'one-shot' && mode !== 'continuable') return refuse('has an unknown mode');
+  const known: readonly string[] = KEYS[mode];
+  const stranger = Reflect.ownKeys(payload).find((key) => !known.includes(key as string));
+  if (stranger !== undefined) return refuse(`has an unknown key "${String(stranger)}"`);
+  const text = (key: string, required: boolean): void => {
+    const value = payload[key];
+    if (typeof value === 'string' || (!required && !Object.hasOwn(payload, key))) return;
+    refuse(`needs a string as ${key}`);
+  };
+  text('provider', true);
+  if (mode === 'one-shot') {
+    text('label', false);
+  } else {
+    text('label', true);
+    text('agentProvider', false);
+    text('agentModel', false);
+    text('persona', false);
+    if (Object.hasOwn(payload, 'maxTokens')) checkMaxTokens(payload['maxTokens']);
+    if (Object.hasOwn(payload, 'toolFilter')) checkToolFilter(payload['toolFilter']);
+  }
+  return payload as unknown as SubagentDescriptorData;
+}
+
+function checkMaxTokens(value: unknown): void {
+  if (Number.isSafeInteger(value) && (value as number) > 0) return;
+  refuse('needs a positive safe integer as maxTokens');
+}
+
+function checkToolFilter(value: unknown): void {
+  if (!isPlainObject(value)) return refuse('needs an object as toolFilter');
+  const lists = Reflect.ownKeys(value);
+  for (const key of lists) {
+    if (key !== 'allow' && key !== 'deny') {
+      return refuse(`has an unknown key "${String(key)}" in toolFilter`);
+    }
+    const list = value[key];
+    if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) {
+      return refuse(`needs a list of names as toolFilter.${key}`);
+    }
+  }
+  if (lists.length === 0) refuse('needs a list in toolFilter');
+}
+
+function refuse(what: string): never {
+  throw new ArgumentError(`A subagent descriptor ${what}.`);
+}

@@ -1,0 +1,78 @@
+import type { ContentBlock } from '../../protocol/content.ts';
+import { RunId } from '../../protocol/ids.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { Agent } from '../agent/agent.ts';
+import { Emitter } from '../base/emitter.ts';
+import { newId } from '../base/ids.ts';
+import type { Logger } from '../base/logger.ts';
+import type { SubagentStopReason } from './provider.ts';
+
+/** A published child, as its start is told. */
+export interface SubagentRunInfo {
+  /** Pairs a start with its end. Unique, whatever id the provider gave the child. */
+  readonly runId: RunId;
+  /** Who made it. The provider may be gone by the time this is read. */
+  readonly provider: string;
+  readonly id: SessionId;
+  /** True when the child is an agent of this process. */
+  readonly local: boolean;
+}
+
+export interface SubagentRunEndInfo extends SubagentRunInfo {
+  readonly stopReason: SubagentStopReason;
+  /** The final output; absent when there is none. */
+  readonly lastAssistantMessage?: readonly ContentBlock[];
+}
+
+/** Observation only: whatever a listener does, the run goes on. */
+export interface LifecycleEvents {
+  'subagent/start': SubagentRunInfo;
+  'subagent/end': SubagentRunEndInfo;
+}
+
+interface Carried<Info> {
+  readonly parent: Agent;
+  readonly info: Info;
+}
+type Carriers = { [T in keyof LifecycleEvents]: Carried<LifecycleEvents[T]> };
+
+/** Tells of published children, each start with exactly one end, on behalf of their parent. */
+export class SubagentLifecycle {
+  readonly #emitter: Emitter<Carriers>;
+
+  constructor(logger: Logger) {
+    this.#emitter = new Emitter(logger);
+  }
+
+  /** With `agent`, only of delegations by that very agent. */
+  on<T extends keyof LifecycleEvents>(
+    type: T,
+    listener: (info: LifecycleEvents[T]) => unknown,
+    options: { readonly agent?: Agent } = {},
+  ): () => void {
+    return this.#emitter.on(type, ({ parent, info }) => {
+      if (options.agent === undefined || options.agent === parent) return listener(info);
+      return undefined;
+    });
+  }
+
+  /** Tell the start now. Returns what tells the end, once. */
+  start(
+    parent: Agent,
+    child: Omit<SubagentRunInfo, 'runId'>,
+  ): (stopReason: SubagentStopReason, output?: readonly ContentBlock[]) => void {
+    const info: SubagentRunInfo = Object.freeze({ runId: RunId(newId()), ...child });
+    let open = true;
+    this.#emitter.emit('subagent/start', { parent, info });
+    return (stopReason, output = []) => {
+      if (!open) return;
+      open = false;
+      const end = {
+        ...info,
+        stopReason,
+        ...(output.length === 0 ? {} : { lastAssistantMessage: output }),
+      };
+      this.#emitter.emit('subagent/end', { parent, info: Object.freeze(end) });
+    };
+  }
+}

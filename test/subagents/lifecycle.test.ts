@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { deferred } from '../../src/base/deferred.ts';
+import type { SubagentRunEndInfo, SubagentRunInfo } from '../../src/subagents/lifecycle.ts';
+import type { SubagentRun } from '../../src/subagents/provider.ts';
+import {
+  completed,
+  rejection,
+  stubAgent,
+  stubProvider,
+  stubRun,
+  testRuntime,
+  text,
+} from './stubs.ts';
+
+type Told = ['start', SubagentRunInfo] | ['end', SubagentRunEndInfo];
+
+/** A service with one provider, whose starts the test fulfils, and all that is told. */
+function observed(start: () => Promise<SubagentRun>) {
+  const runtime = testRuntime();
+  const told: Told[] = [];
+  runtime.subagents.on('subagent/start', (info) => told.push(['start', info]));
+  runtime.subagents.on('subagent/end', (info) => told.push(['end', info]));
+  runtime.subagents.registerProvider(stubProvider({ start }).provider);
+  return { ...runtime, told, start: () => runtime.subagents.start('stub', runtime.request()) };
+}
+
+/** Let the reactions to an already settled promise run. */
+const reactions = () => new Promise<void>((resolve) => void setImmediate(resolve));
+
+describe('lifecycle', () => {
+  it('tells the start when the provider fulfils, and the end when the result settles', async () => {
+    const published = deferred<SubagentRun>();
+    const { told, start } = observed(() => published.promise);
+    const { run, settle } = stubRun({ id: 'c1' });
+    const started = start();
+    await reactions();
+    expect(told).toEqual([]);
+
+    published.resolve(run);
+    expect(await started).toBe(run);
+    expect(told).toEqual([
+      ['start', { runId: expect.any(String) as string, provider: 'stub', id: 'c1', local: false }],
+    ]);
+
+    settle(completed(text('done')));
+    await reactions();
+    const [, info] = told[0]!;
+    expect(told.slice(1)).toStrictEqual([
+      ['end', { ...info, stopReason: 'completed', lastAssistantMessage: [text('done')] }],
+    ]);
+  });
+
+  it('tells only the listeners of the agent that delegates', async () => {
+    const { subagents, parent, start } = observed(async () => stubRun().run);
+    const heard: string[] = [];
+    subagents.on('subagent/start', () => heard.push('parent'), { agent: parent });
+    subagents.on('subagent/start', () => heard.push('other'), { agent: stubAgent('parent') });
+    await start();
+    expect(heard).toEqual(['parent']);
+  });
+
+  it('tells the end to the same listeners as the start', async () => {
+    const { run, settle } = stubRun();
+    const { subagents, parent, start } = observed(async () => run);
+    const heard: string[] = [];
+    subagents.on('subagent/end', () => heard.push('parent'), { agent: parent });
+    subagents.on('subagent/end', () => heard.push('other'), { agent: stubAgent('other') });
+    await start();
+    settle(completed());
+    await reactions();
+    expect(heard).toEqual(['parent']);
+  });
+
+  it('says of a child that it is local when the provider shows its agent', async () => {
+    const localAgent = stubAgent('c1');
+    const { told, start } = observed(async () => stubRun({ id: 'c1', localAgent }).run);
+    await start();
+    expect(told).toMatchObject([['start', { local: true }]]);
+  });
+
+  it('gives every run an id of its own, whatever id the provider gives', async () => {
+    const { told, start } = observed(async () => stubRun({ id: 'same' }).run);
+    await start();
+    await start();
+    const [first, second] = told.map(([, info]) => info);
+    expect(first!.id).toBe(second!.id);
+    expect(first!.runId).not.toBe(second!.runId);
+  });
+
+  it('tells nothing of a start that the provider rejects', async () => {
+    const failure = new Error('no room');
+    const { told, start } = observed(() => Promise.reject(failure));
+    expect(await rejection(start())).toBe(failure);
+    await reactions();
+    expect(told).toEqual([]);
+  });
+
+  it('tells the start first even when the result was there already', async () => {
+    const { run, settle } = stubRun();
+    settle(completed());
+    const { told, start } = observed(async () => run);
+    await start();
+    await reactions();
+    expect(told.map(([edge]) => edge)).toEqual(['start', 'end']);
+  });
+
+  it('leaves the message out of the end when there is no output', async () => {
+    const { run, settle } = stubRun();
+    const { told, start } = observed(async () => run);
+    await start();
+    settle({ output: [], stopReason: 'max-tokens' });
+    await reactions();
+    const [, end] = told[1]!;
+    expect(end).toMatchObject({ stopReason: 'max-tokens' });
+    expect(end).not.toHaveProperty('lastAssistantMessage');
+  });
+
+  it('ends a run whose result rejects with an error, and leaves the failure to its holder', async () => {
+    const { run, fail } = stubRun();
+    const { told, start } = observed(async () => run);
+    const held = await start();
+    const failure = new Error('broken');
+    fail(failure);
+    expect(await rejection(held.result)).toBe(failure);
+    await reactions();
+    const [, end] = told[1]!;
+    expect(end).toMatchObject({ stopReason: 'error' });
+    expect(end).not.toHaveProperty('lastAssistantMessage');
+  });
+
+  it('goes on with a run whose listeners fail', async () => {
+    const { run, settle } = stubRun();
+    const { subagents, told, start, logger } = observed(async () => run);
+    subagents.on('subagent/start', () => {
+      throw new Error('at once');
+    });
+    subagents.on('subagent/end', () => Promise.reject(new Error('later')));
+    expect(await start()).toBe(run);
+    settle(completed());
+    await reactions();
+    expect(told.map(([edge]) => edge)).toEqual(['start', 'end']);
+    expect(logger.warnings.map(({ error }) => error?.message)).toEqual(['at once', 'later']);
+  });
+
+  it('stops telling a listener that was disposed', async () => {
+    const { subagents, start } = observed(async () => stubRun().run);
+    const heard: unknown[] = [];
+    subagents.on('subagent/start', (info) => heard.push(info))();
+    await start();
+    expect(heard).toEqual([]);
+  });
+});

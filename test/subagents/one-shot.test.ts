@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { ArgumentError, JsonSchemaError, SubagentDepthError } from '../../protocol/errors.ts';
+import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
+import type { SubagentCapabilities, SubagentStartRequest } from '../../src/subagents/provider.ts';
+import {
+  ALL_CAPABILITIES,
+  NO_CAPABILITIES,
+  rejection,
+  stubAgent,
+  stubProvider,
+  testRuntime,
+} from './stubs.ts';
+
+const schema: ObjectJsonSchema = { type: 'object', properties: {} };
+
+/** Start on a provider with these capabilities; what came of it, and what reached the provider. */
+async function startWith(
+  request: Partial<SubagentStartRequest>,
+  capabilities: SubagentCapabilities = ALL_CAPABILITIES,
+  harness: Parameters<typeof testRuntime>[0] = {},
+) {
+  const runtime = testRuntime(harness);
+  const { provider, requests } = stubProvider({ capabilities });
+  runtime.subagents.registerProvider(provider);
+  const error = await rejection(runtime.subagents.start('stub', runtime.request(request)));
+  return { error, requests, parent: runtime.parent };
+}
+
+const refused = (flag: string) =>
+  expect.objectContaining({
+    code: 'UNSUPPORTED_CAPABILITY',
+    message: expect.stringContaining(flag) as string,
+  }) as unknown;
+
+describe('start', () => {
+  it('refuses a name that no provider has', async () => {
+    const { subagents, request } = testRuntime();
+    await expect(subagents.start('nobody', request())).rejects.toMatchObject({
+      code: 'NO_PROVIDER',
+    });
+  });
+
+  it('refuses a parent that only has the id of a live agent, before anything else', async () => {
+    const { subagents, request } = testRuntime();
+    const start = subagents.start('nobody', request({ parent: stubAgent('parent'), maxDepth: -1 }));
+    await expect(start).rejects.toMatchObject({ name: 'SubagentError', code: 'UNAUTHORIZED' });
+  });
+
+  it('refuses a parent that has left', async () => {
+    const { subagents, request, live, parent } = testRuntime();
+    const { provider, requests } = stubProvider({});
+    subagents.registerProvider(provider);
+    live.delete(parent.id);
+    await expect(subagents.start('stub', request())).rejects.toMatchObject({
+      code: 'UNAUTHORIZED',
+    });
+    expect(requests).toEqual([]);
+  });
+
+  it.each<[string, Partial<SubagentStartRequest>]>([
+    ['outputSchema', { outputSchema: schema }],
+    ['depthLimit', { maxDepth: 1 }],
+    ['toolFilter', { toolFilter: { deny: [] } }],
+    ['persona', { persona: '' }],
+  ])('refuses what needs %s from a provider without it', async (flag, request) => {
+    const { error, requests } = await startWith(request, NO_CAPABILITIES);
+    expect(error).toEqual(refused(flag));
+    expect(requests).toEqual([]);
+  });
+
+  it('names the first thing that is missing', async () => {
+    const everything = {
+      persona: 'p',
+      toolFilter: { deny: [] },
+      maxDepth: 1,
+      outputSchema: schema,
+    };
+    const missing = { ...NO_CAPABILITIES };
+    for (const flag of ['outputSchema', 'depthLimit', 'toolFilter', 'persona'] as const) {
+      expect((await startWith(everything, missing)).error).toEqual(refused(flag));
+      missing[flag as 'persona'] = true;
+    }
+  });
+
+  it('looks at the depth cap before the schema', async () => {
+    const bad = { maxDepth: -1, outputSchema: { type: 'string' } as unknown as ObjectJsonSchema };
+    const { error, requests } = await startWith(bad);
+    expect(error).toBeInstanceOf(ArgumentError);
+    expect(requests).toEqual([]);
+  });
+
+  it.each([
+    ['without an object at its root', { type: 'string' }, /root/],
+    ['with an empty choice', { type: 'object', oneOf: [] }, /oneOf/],
+    ['with a function as default', { type: 'object', default: () => 1 }, /lossless JSON/],
+  ])('refuses a schema %s', async (_, outputSchema, named) => {
+    const { error, requests } = await startWith({ outputSchema: outputSchema as never });
+    expect(error).toBeInstanceOf(JsonSchemaError);
+    expect(String((error as JsonSchemaError).violations)).toMatch(named);
+    expect(requests).toEqual([]);
+  });
+
+  it('refuses a label that is no text', async () => {
+    for (const label of [() => 'l', Symbol('l'), 7]) {
+      const { error, requests } = await startWith({ label: label as never });
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect(requests).toEqual([]);
+    }
+  });
+
+  it('refuses a request without a signal', async () => {
+    const { error, requests } = await startWith({ signal: undefined as never });
+    expect(error).toBeInstanceOf(ArgumentError);
+    expect(requests).toEqual([]);
+  });
+
+  it('holds every child to the cap of the harness, whatever its provider can do', async () => {
+    const { error, requests } = await startWith({}, NO_CAPABILITIES, { maxDepth: 0 });
+    expect(error).toEqual(new SubagentDepthError(1, 0));
+    expect(requests).toEqual([]);
+  });
+
+  it('refuses a parent whose depth is no number to count with', async () => {
+    for (const subagentDepth of [NaN, -1, Number.MAX_SAFE_INTEGER]) {
+      const parent = stubAgent('odd', { options: { subagentDepth } });
+      const { error, requests } = await startWith({ parent }, undefined, { agents: [parent] });
+      expect(error).toBeInstanceOf(ArgumentError);
+      expect(requests).toEqual([]);
+    }
+  });
+
+  it('gives the provider a request of its own, with a one-shot descriptor', async () => {
+    const { subagents, request } = testRuntime();
+    const { provider, requests } = stubProvider({});
+    subagents.registerProvider(provider);
+    const plain = request();
+    await subagents.start('stub', plain);
+    await subagents.start('stub', request({ label: 'read', persona: 'p', maxDepth: 2 }));
+    const [first, second] = requests;
+    expect(first).not.toBe(plain);
+    expect(first).toStrictEqual({
+      ...plain,
+      descriptor: { version: 1, mode: 'one-shot', provider: 'stub' },
+    });
+    expect(plain).not.toHaveProperty('descriptor');
+    expect(second).toMatchObject({
+      label: 'read',
+      persona: 'p',
+      maxDepth: 2,
+      descriptor: { version: 1, mode: 'one-shot', provider: 'stub', label: 'read' },
+    });
+  });
+
+  it('calls the provider in the tick of the call', () => {
+    const { subagents, request } = testRuntime();
+    const { provider, requests } = stubProvider({});
+    subagents.registerProvider(provider);
+    void subagents.start('stub', request());
+    expect(requests).toHaveLength(1);
+  });
+
+  it('refuses a cap of the harness that is no number to count with', () => {
+    expect(() => testRuntime({ maxDepth: 1.5 })).toThrow(ArgumentError);
+  });
+});
