@@ -1,0 +1,51 @@
+import { deepFreeze } from '../../protocol/json.ts';
+import type { Json } from '../../protocol/json.ts';
+
+/** What a model sent as arguments: JSON data, or its raw text and why it is none. */
+export interface ParsedArguments {
+  readonly args: Json;
+  readonly problem?: string;
+}
+
+const MAX_DEPTH = 128;
+const MAX_VALUES = 50_000;
+
+/** Read the raw arguments of a call. Empty text is an object without properties. */
+export function parseArguments(raw: string): ParsedArguments {
+  if (raw.trim() === '') return { args: deepFreeze({}) };
+  let args: Json;
+  try {
+    args = JSON.parse(raw) as Json;
+  } catch (error) {
+    const why = error instanceof Error ? error.message.slice(0, 200) : 'unreadable';
+    return { args: raw, problem: `they are not valid JSON (${why})` };
+  }
+  const problem = problemOf(args);
+  return problem === undefined ? { args: deepFreeze(args) } : { args: raw, problem };
+}
+
+/**
+ * What JSON text can say and our JSON cannot carry on: it is looked at level by level before
+ * anything recursive is. Also turns -0, which is no JSON of ours, into 0.
+ */
+function problemOf(args: Json): string | undefined {
+  let level: unknown[] = [{ args }];
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return `they are nested more than ${MAX_DEPTH} levels deep`;
+    const next: unknown[] = [];
+    for (const container of level as Record<string, unknown>[]) {
+      for (const key of Object.keys(container)) {
+        if (++values > MAX_VALUES) return `they hold more than ${MAX_VALUES} values`;
+        const item = container[key];
+        if (typeof item === 'object' && item !== null) next.push(item);
+        else if (typeof item === 'number') {
+          if (!Number.isFinite(item)) return 'they hold a number that is too large';
+          if (Object.is(item, -0)) container[key] = 0;
+        }
+      }
+    }
+    level = next;
+  }
+  return undefined;
+}
