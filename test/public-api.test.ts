@@ -1,0 +1,105 @@
+/** What users can reach, spelled out: a change here is a change for them. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseFile, root } from './support/imports.ts';
+
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+const manifest = JSON.parse(read('package.json')) as Record<string, unknown>;
+
+const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort();
+
+/** Entries by their source: what exists at run time, and the types beside it. */
+const entries: readonly {
+  readonly name: string;
+  readonly source: string;
+  readonly values: readonly string[];
+  readonly types: readonly string[];
+}[] = [
+  {
+    name: '.',
+    source: 'src/index.ts',
+    values: words(`
+      createHarness createUserMessage defineTool fromAiSdk openaiCompatible spawn
+      MemoryStore SqliteStore
+      HarnessError ArgumentError JsonSchemaError LimitError ProtocolError StoreError
+      SubagentDepthError SubagentError ToolFilterError WorkerError`),
+    types: [],
+  },
+  { name: './testing', source: 'src/testing.ts', values: words('gate scriptedModel'), types: [] },
+  {
+    name: './worker',
+    source: 'workers/index.ts',
+    values: words('defineModel defineTool'),
+    types: words(`
+      ContentBlock Failure FinishReason Json JsonObject Message ModelAdapter ModelPart ModelRequest
+      RetryPolicy ToolAgent ToolContext ToolDefinition ToolOutput ToolSpec Usage UserMessage`),
+  },
+  {
+    name: './protocol',
+    source: 'protocol/index.ts',
+    values: words('CallId MessageId RunId SessionId StreamId'),
+    types: words(`
+      AssistantMessage CancelCause ContentBlock CoordinatorMessageSource ErrorCode ErrorRecord
+      Failure FinishReason HostServices InboxTarget Json JsonObject Message MessageSource
+      ModelAdapter ModelPart ModelRequest ObjectJsonSchema Outcome ReasoningBlock RequestHeader
+      RetryPolicy SessionEvent SessionEventMap SessionEventOf SessionEventType SessionHeader
+      SubagentDescriptor SubagentReportMessageSource SubagentSettledMessageSource TextBlock ToMain
+      ToMainMap ToWorker ToWorkerMap ToolAgent ToolCallBlock ToolContext ToolDefinition ToolModule
+      ToolResultBlock ToolResultMessage ToolSpec TurnEndReason Usage UserMessage WorkerEvent
+      WorkerEventMap WorkerInit`),
+  },
+];
+
+it('reaches users by these doors and no others', () => {
+  const built = (folder: string, file: string, code = `${folder}/${file}`): object => ({
+    types: `./dist/${folder}/${file}.d.ts`,
+    default: `./dist/${code}.js`,
+  });
+  expect(manifest['exports']).toEqual({
+    '.': built('src', 'index'),
+    './worker': built('workers', 'index'),
+    './agent-worker': built('workers', 'agent-worker', 'agent-worker'),
+    './protocol': built('protocol', 'index'),
+    './testing': built('src', 'testing'),
+    './package.json': './package.json',
+  });
+  expect(manifest['bin']).toEqual({ subagents: './dist/src/cli/main.js' });
+  expect(manifest['type']).toBe('module');
+  expect(manifest['engines']).toEqual({ node: '>=20.19' });
+});
+
+it('ships what was built, and neither tests nor benches', () => {
+  expect(manifest['files']).toEqual([
+    'dist',
+    '!dist/**/*.tsbuildinfo',
+    '!dist/test',
+    '!dist/bench',
+  ]);
+});
+
+describe.each(entries)('the entry $name', ({ source, values, types }) => {
+  it('has these values', async () => {
+    const entry = (await import(join(root, source))) as object;
+    expect(Object.keys(entry).sort()).toEqual(values);
+  });
+
+  it('has these types', () => {
+    const { exports } = parseFile(source, read(source));
+    expect(exports.filter((name) => !values.includes(name)).sort()).toEqual(types);
+  });
+});
+
+it('is set up with two commands, which are scripts of the package', () => {
+  const commands = read('README.md').match(/^npm install .*?(?= *#|$)/gm) ?? [];
+  expect(commands.map((command) => command.trim())).toEqual([
+    'npm install && npm run demo',
+    'npm install && npm test',
+  ]);
+  expect(manifest['scripts']).toMatchObject({
+    demo: expect.any(String) as string,
+    test: expect.any(String) as string,
+    check: expect.any(String) as string,
+    bench: expect.any(String) as string,
+  });
+});
