@@ -1,3 +1,4 @@
+import { asModelAdapter } from '../protocol/ai-sdk.ts';
 import { WorkerError } from '../protocol/errors.ts';
 import { printed, toErrorRecord } from '../protocol/error-record.ts';
 import { isPlainObject, losslessCopy } from '../protocol/json.ts';
@@ -40,10 +41,8 @@ export async function loadModules(
   }
   if (init.modelModule === undefined) return { tools, model: undefined };
   const model = await exportOf(init.modelModule, load);
-  if (typeof (model as Partial<ModelAdapter> | null | undefined)?.stream !== 'function') {
-    refuse(init.modelModule, 'its model has no function "stream"');
-  }
-  return { tools, model: model as ModelAdapter };
+  const adapter = asModelAdapter(model);
+  return { tools, model: adapter ?? refuse(init.modelModule, 'its model has no function "stream"') };
 }
 
 /** What a model and main are told of a loaded tool. */

@@ -4,12 +4,12 @@ import type { Port } from '../../protocol/port.ts';
  * Two ports in one thread, joined. What one posts is structure-cloned at once (transfers
  * included) and delivered to the other: by itself, one message per macrotask and in the order
  * posted, or only when the test says so. As with a real port, a message waits until somebody
- * listens, and `close` on either end is told to both.
+ * listens; `close` on either end is told to both, after what was posted before it.
  */
 export interface LinkedPorts {
   readonly main: Port;
   readonly worker: Port;
-  /** Deliver up to `count` messages, oldest first, and say how many were delivered. */
+  /** Deliver up to `count` messages, oldest first (a close is one), and say how many. */
   flush(count?: number, to?: End): number;
   /** Messages posted to one end and not delivered. */
   waiting(to: End): number;
@@ -22,7 +22,7 @@ type EventName = 'message' | 'messageerror' | 'close';
 type Listener = (...values: never[]) => void;
 
 export function linkedPorts(mode: 'auto' | 'manual' = 'auto'): LinkedPorts {
-  const queue: { to: End; value: unknown }[] = [];
+  const queue: { to: End; event: 'message' | 'close'; values: readonly unknown[] }[] = [];
   const listeners: Record<End, Record<EventName, Set<Listener>>> = {
     main: { message: new Set(), messageerror: new Set(), close: new Set() },
     worker: { message: new Set(), messageerror: new Set(), close: new Set() },
@@ -39,12 +39,14 @@ export function linkedPorts(mode: 'auto' | 'manual' = 'auto'): LinkedPorts {
     let delivered = 0;
     while (delivered < count) {
       const index = queue.findIndex(
-        (item) => (to === undefined || item.to === to) && listeners[item.to].message.size > 0,
+        (item) =>
+          (to === undefined || item.to === to) &&
+          (item.event === 'close' || listeners[item.to].message.size > 0),
       );
       const [item] = index === -1 ? [] : queue.splice(index, 1);
       if (item === undefined) break;
       delivered++;
-      tell(item.to, 'message', item.value);
+      tell(item.to, item.event, ...item.values);
     }
     return delivered;
   };
@@ -59,20 +61,15 @@ export function linkedPorts(mode: 'auto' | 'manual' = 'auto'): LinkedPorts {
   const close = (): void => {
     if (isClosed) return;
     isClosed = true;
-    // What was posted before the end is still delivered; `close` comes after it.
-    const tellBoth = (): void => {
-      if (mode === 'auto') flush();
-      tell('main', 'close');
-      tell('worker', 'close');
-    };
-    if (mode === 'manual') tellBoth();
-    else setImmediate(tellBoth);
+    queue.push({ to: 'main', event: 'close', values: [] });
+    queue.push({ to: 'worker', event: 'close', values: [] });
+    schedule();
   };
   const portTo = (other: End, own: End): Port => ({
     postMessage(value, transfer) {
       const copy: unknown = structuredClone(value, { transfer: [...(transfer ?? [])] as never[] });
       if (isClosed) return;
-      queue.push({ to: other, value: copy });
+      queue.push({ to: other, event: 'message', values: [copy] });
       schedule();
     },
     on(event: EventName, listener: Listener) {
@@ -88,7 +85,7 @@ export function linkedPorts(mode: 'auto' | 'manual' = 'auto'): LinkedPorts {
     main: portTo('worker', 'main'),
     worker: portTo('main', 'worker'),
     flush,
-    waiting: (to) => queue.filter((item) => item.to === to).length,
+    waiting: (to) => queue.filter((item) => item.to === to && item.event === 'message').length,
     get isClosed() {
       return isClosed;
     },

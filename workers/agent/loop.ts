@@ -6,7 +6,7 @@ import type { ClaimReply, HostServices } from '../../protocol/host-services.ts';
 import type { TurnEndReason } from '../../protocol/session-events.ts';
 import type { WorkerTurnEnd } from '../../protocol/to-main.ts';
 import { valueOf } from '../services.ts';
-import { failureOf } from './retry.ts';
+import { turnErrorOf } from './retry.ts';
 import type { TurnCancellation, TurnCancellations } from './interrupt.ts';
 import { runStep } from './step.ts';
 import type { StepParts } from './step.ts';
@@ -79,7 +79,7 @@ async function runTurn(first: TurnReply, parts: LoopParts): Promise<void> {
   } catch (thrown) {
     reason = cancellation.isRaised()
       ? { kind: 'aborted' }
-      : { kind: 'error', error: failureOf(thrown) };
+      : { kind: 'error', error: turnErrorOf(thrown) };
   }
   parts.cancellations.end();
   parts.post({ type: 'turn/end', data: { turn, reason } });

@@ -63,7 +63,7 @@ const MESSAGE_CHARS = 4_096;
 const CAUSES = 3;
 
 /** What a turn that ended by an error says of it: its messages, and its own code if it has one. */
-export function failureOf(thrown: unknown): Failure {
+export function turnErrorOf(thrown: unknown): Failure {
   if (thrown instanceof ModelFailure) return thrown.failure;
   const record = toErrorRecord(thrown);
   const messages: string[] = [];
