@@ -9,7 +9,6 @@ import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import type { ToolDefinition } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { ChildScope } from '../agent/agents.ts';
-import { validateJson } from '../tools/json-schema.ts';
 
 export const STRUCTURED_OUTPUT_TOOL = 'structured_output';
 
@@ -61,8 +60,6 @@ export function installStructuredOutput(
     description: 'Hand in your final result. The arguments are the result.',
     parameters: schema,
     execute(args, context) {
-      const violations = validateJson(schema, args);
-      if (violations.length > 0) throw new InvalidArguments(violations);
       const { session } = context.agent;
       stage = {
         value: deepFreeze(losslessCopy(args)),
@@ -106,13 +103,4 @@ function resultOf({ session, callId, since }: Stage): boolean | undefined {
     );
   }
   return undefined;
-}
-
-/** Arguments that the schema refuses, in words a model can act on. */
-class InvalidArguments extends Error {
-  readonly code = 'INVALID_ARGS';
-  constructor(violations: readonly string[]) {
-    super(`The result does not match the schema: ${violations.join('; ')}.`);
-    this.name = 'ToolArgsError';
-  }
 }
