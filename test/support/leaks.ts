@@ -30,6 +30,8 @@ interface Made {
 /** Turns of the event loop that closing things get to finish. No time is waited for. */
 const TURNS = 1_000;
 const WATCHED: ReadonlySet<string> = new Set(['Timeout', 'MESSAGEPORT', 'WORKER']);
+/** Timers of Node's own that one process has once, for as long as it lives: no test's leak. */
+const ONCE_PER_PROCESS = /\brefreshTimeout \(node:internal\/deps\/undici|\bcache \(node:internal\/http:/;
 const RUNNER = /[\\/]node_modules[\\/](?:vitest|@vitest|vite|tinypool|birpc)[\\/]/;
 
 let made: Made[] = [];
@@ -50,7 +52,7 @@ createHook({
   init(_id, type, _trigger, resource) {
     if (!WATCHED.has(type)) return;
     const at = makerOf();
-    if (RUNNER.test(at)) return;
+    if (at === undefined || RUNNER.test(at)) return;
     made.push({ number: madeSoFar++, type, at, resource: new WeakRef(resource) });
   },
 }).enable();
@@ -58,14 +60,15 @@ createHook({
 // The pool of libuv starts all its threads with its first request.
 await stat('/');
 
-/** The first line of the stack that is neither Node's nor ours. */
-function makerOf(): string {
+/** The first line of the stack that is neither Node's nor ours; none: Node made it for itself. */
+function makerOf(): string | undefined {
   const holder: { stack?: string } = {};
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 24;
   Error.captureStackTrace(holder, makerOf);
   Error.stackTraceLimit = limit;
   const frames = String(holder.stack).split('\n').slice(2);
+  if (frames.some((line) => ONCE_PER_PROCESS.test(line))) return undefined;
   const frame = frames.find((line) => !/\bnode:|AsyncHook|support[\\/]leaks\.ts/.test(line));
   return frame?.trim() ?? 'an unknown place';
 }
