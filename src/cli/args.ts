@@ -1,0 +1,99 @@
+import { createRequire } from 'node:module';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { UsageError } from './exit-codes.ts';
+
+/** The command line as it was given; nothing of it is checked against the world yet. */
+export interface RunArguments {
+  readonly prompt: string;
+  readonly taskFile?: string;
+  readonly files?: readonly string[];
+  readonly tools?: readonly string[];
+  readonly outputSchema?: string;
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly apiKeyEnv?: string;
+  readonly store?: string;
+  readonly json?: true;
+  readonly turnMs?: number;
+  readonly memoryMb?: number;
+}
+
+/** What to do: run, or print a text (help, the version) and be done. */
+export type ParsedLine =
+  | { readonly kind: 'run'; readonly arguments: RunArguments }
+  | { readonly kind: 'print'; readonly text: string };
+
+/** @throws {UsageError} for a line that is not understood. */
+export function parseLine(argv: readonly string[]): ParsedLine {
+  let parsed: RunArguments | undefined;
+  let printed = '';
+  const program = build(
+    (prompt, options) => {
+      parsed = { prompt: prompt.join(' ').trim(), ...options };
+    },
+    (text) => {
+      printed += text;
+    },
+  );
+  try {
+    program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) throw new UsageError(usageMessage(error), { cause: error });
+  }
+  return parsed === undefined
+    ? { kind: 'print', text: printed }
+    : { kind: 'run', arguments: parsed };
+}
+
+type OnRun = (prompt: readonly string[], options: Omit<RunArguments, 'prompt'>) => void;
+
+function build(onRun: OnRun, print: (text: string) => void): Command {
+  const { version } = createRequire(import.meta.url)('subagent-runtime/package.json') as {
+    version: string;
+  };
+  const program = new Command('subagents')
+    .description('Run an agent that may delegate to child agents, each in a thread of its own.')
+    .version(version)
+    .exitOverride()
+    .configureOutput({ writeOut: print, writeErr: () => {} });
+  program
+    .command('run')
+    .description('Give a task to a root agent and print its answer.')
+    .argument('[prompt...]', 'the task (put it before --files, or after --)')
+    .option('--task-file <path>', 'read the task from a file')
+    .option('--files <glob...>', 'files the agents may list and read; "!glob" leaves files out')
+    .option('--tools <module...>', "ES modules with more tools, loaded in each agent's thread")
+    .option('--output-schema <path>', 'JSON Schema that the result of every child must satisfy')
+    .option('--base-url <url>', 'an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
+    .option('--model <name>', 'a model of that server')
+    .option('--api-key-env <name>', 'environment variable that holds the API key')
+    .option('--store <file>', 'SQLite file that keeps the sessions (default: they are not kept)')
+    .option('--turn-ms <ms>', 'time limit of each turn of a child', positiveInteger)
+    .option('--memory-mb <mb>', "heap limit of each agent's thread", positiveInteger)
+    .option('--json', 'print every event as one line of JSON on stdout')
+    .addHelpText('after', EXIT_CODES)
+    .action(onRun);
+  return program;
+}
+
+const EXIT_CODES = `
+Without --model the embedded scripted model is used: no key, no network, no language model.
+
+Exit codes: 0 completed; 1 the root's turn failed; 2 bad input, nothing was run;
+3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.`;
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (/^\d+$/u.test(text) && value > 0 && Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError('It has to be a whole number above 0.');
+}
+
+function usageMessage(error: CommanderError): string {
+  const text = error.message
+    .replace(/^error: /u, '')
+    .split('\n')
+    .join(' ')
+    .trim();
+  return `${text}${/[.?)]$/u.test(text) ? '' : '.'} See "subagents run --help".`;
+}

@@ -1,0 +1,106 @@
+/** The command without its process: from arguments and streams to an exit code. */
+import { parseLine, type RunArguments } from './args.ts';
+import { EXIT, UsageError } from './exit-codes.ts';
+import { planRun, type RunPlan, type Surroundings } from './input.ts';
+import { PlainLines } from './plain.ts';
+import { run, type RunOutcome, type RunWatcher } from './run.ts';
+import { cleanLine, cleanText } from './text.ts';
+import { TreeModel } from './tree-model.ts';
+
+export interface Streams {
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+/**
+ * Carry out one command line. `signal` stops it; then this rejects with the signal's reason,
+ * once everything it had begun is let go.
+ */
+export async function runCommand(
+  argv: readonly string[],
+  streams: Streams,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<number> {
+  try {
+    const line = parseLine(argv);
+    if (line.kind === 'print') {
+      streams.stdout.write(line.text);
+      return EXIT.completed;
+    }
+    const plan = await planRun(line.arguments, surroundings);
+    const outcome = await runShown(plan, line.arguments, streams, surroundings, signal);
+    return outcome.exitCode;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    streams.stderr.write(`subagents: ${cleanLine(error.message)}\n`);
+    return EXIT.usage;
+  }
+}
+
+/** Run a plan and show it: events as JSON, or progress on stderr and the answer on stdout. */
+export async function runShown(
+  plan: RunPlan,
+  { json }: Pick<RunArguments, 'json'>,
+  { stdout, stderr }: Streams,
+  { env }: Pick<Surroundings, 'env'>,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  if (json === true) {
+    const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
+    write({ type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' });
+    const outcome = await run(plan, { tree: new TreeModel(), tell: write }, signal);
+    write({ type: 'run/end', ...outcome });
+    return outcome;
+  }
+  const tell = (line: string): void => void stderr.write(`${line}\n`);
+  tell(
+    plan.server === undefined
+      ? 'No model was named: using the embedded scripted model (a program, not a language model).'
+      : `Model ${cleanLine(plan.server.model)} at ${plan.server.baseURL}`,
+  );
+  const view = await openView(stderr, env);
+  try {
+    const outcome = await run(plan, view.watcher, signal);
+    view.close();
+    if (outcome.answer !== '') stdout.write(`${cleanText(outcome.answer)}\n`);
+    for (const line of problems(outcome, plan)) tell(line);
+    return outcome;
+  } finally {
+    view.close();
+  }
+}
+
+interface View {
+  readonly watcher: RunWatcher;
+  close(): void;
+}
+
+async function openView(stderr: NodeJS.WriteStream, env: Surroundings['env']): Promise<View> {
+  const tree = new TreeModel();
+  if (!stderr.isTTY || env['TERM'] === 'dumb') {
+    const plain = new PlainLines(tree, (line) => void stderr.write(`${line}\n`));
+    return { watcher: { tree, tell: (event) => plain.tell(event) }, close: () => {} };
+  }
+  const { LiveTree } = await import('./live-tree.ts');
+  const live = new LiveTree(tree, stderr, (env['NO_COLOR'] ?? '') === '');
+  return { watcher: { tree, tell: () => {} }, close: () => live.close() };
+}
+
+function* problems({ failure, failedDelegations }: RunOutcome, plan: RunPlan): Iterable<string> {
+  for (const { label, code, message } of failedDelegations) {
+    yield `Failed: ${cleanLine(label)}: ${code}: ${cleanLine(message)}`;
+  }
+  if (failure === undefined) return;
+  const hint = plan.server === undefined ? undefined : HINTS[failure.code];
+  yield `subagents: the task failed: ${failure.code}: ${cleanLine(failure.message)}${
+    hint === undefined ? '' : ` ${hint}`
+  }`;
+}
+
+/** What a person can do about a failure of the model's server. */
+const HINTS: Readonly<Record<string, string>> = {
+  AUTH: 'Check the key that --api-key-env names.',
+  TRANSPORT: 'Check that the server runs, and --base-url.',
+  NOT_FOUND: 'Check --base-url and --model.',
+};

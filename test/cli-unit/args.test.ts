@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { parseLine } from '../../src/cli/args.ts';
+import { UsageError } from '../../src/cli/exit-codes.ts';
+
+it('reads a prompt of several words and many files', () => {
+  const line = ['run', 'Sum', 'up', '--files', 'a.md', 'src/**', '--files', '!b', '--turn-ms', '9'];
+  expect(parseLine(line)).toEqual({
+    kind: 'run',
+    arguments: { prompt: 'Sum up', files: ['a.md', 'src/**', '!b'], turnMs: 9 },
+  });
+});
+
+it('reads a prompt behind the end of the options', () => {
+  expect(parseLine(['run', '--json', '--files', 'a', '--', 'Go', '-x'])).toEqual({
+    kind: 'run',
+    arguments: { prompt: 'Go -x', files: ['a'], json: true },
+  });
+});
+
+it.each([
+  [[], /^Usage: subagents/u],
+  [['--help'], /^Usage: subagents/u],
+  [['run', '--help'], /Exit codes: 0 completed/u],
+  [['--version'], /^\d+\.\d+\.\d+\n$/u],
+])('prints a text for %j', (line, text) => {
+  expect(parseLine(line)).toEqual({ kind: 'print', text: expect.stringMatching(text) });
+});
+
+it.each([
+  [['run', '--fast'], /unknown option '--fast'.*--help/u],
+  [['walk'], /walk/u],
+  [['run', 'x', '--turn-ms', '-5'], /--turn-ms.*whole number above 0/u],
+  [['run', 'x', '--memory-mb', '1e3'], /--memory-mb.*whole number above 0/u],
+  [['run', 'x', '--store'], /--store/u],
+])('refuses %j in one line', (line, message) => {
+  const parse = (): unknown => parseLine(line);
+  expect(parse).toThrow(UsageError);
+  expect(parse).toThrow(message);
+  expect(parse).toThrow(/^[^\n]*$/u);
+});

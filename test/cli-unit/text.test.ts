@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { cleanLine, cleanText, columnsOf, duration, fit, tokenCount } from '../../src/cli/text.ts';
+
+it('takes the power over the terminal from foreign text', () => {
+  expect(cleanLine('\u001B[2Ja\u001B]0;title\u0007b\r\nc\u0000d\u202Ee')).toBe('ab c d e');
+  expect(cleanText('a\u001B[1mb\r\n\tc\u0008d\rd')).toBe('ab\n\tcd\nd');
+});
+
+it.each([
+  ['abc', 5, 'abc  '],
+  ['abcdef', 4, 'abc…'],
+  ['日本語', 5, '日本…'],
+  ['日本語', 4, '日… '],
+  ['👩‍👩‍👧x', 3, '👩‍👩‍👧x'],
+  ['ab', 0, ''],
+])('fits %s into %i columns', (text, width, fitted) => {
+  expect(fit(text, width)).toBe(fitted);
+  expect(columnsOf(fit(text, width))).toBe(width);
+});
+
+it('writes times and counts in few columns', () => {
+  expect([0, 940, 59_949, 59_950, 723_400].map(duration)).toEqual([
+    '0.0 s',
+    '0.9 s',
+    '59.9 s',
+    '1:00',
+    '12:03',
+  ]);
+  expect([0, 999, 1000, 999_949, 999_950].map(tokenCount)).toEqual([
+    '0',
+    '999',
+    '1.0k',
+    '999.9k',
+    '1.0M',
+  ]);
+});
