@@ -92,7 +92,10 @@ export function createUserMessage(
   source: MessageSource = { kind: 'user' },
 ): UserMessage {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  if (!Array.isArray(blocks) || blocks.some((b: unknown) => typeof (b as ContentBlock)?.type !== 'string')) {
+  if (
+    !Array.isArray(blocks) ||
+    blocks.some((b: unknown) => typeof (b as ContentBlock)?.type !== 'string')
+  ) {
     throw new ArgumentError('A message takes text or a list of content blocks.');
   }
   try {
@@ -109,4 +112,3 @@ export interface Delivery {
   readonly target: InboxTarget;
   readonly wakes: boolean;
 }
-

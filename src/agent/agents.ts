@@ -1,0 +1,379 @@
+/**
+ * Makes agents, publishes them, and ends them. A creation is a transaction: nothing can be seen
+ * of it before its last, synchronous span, and whatever fails before leaves nothing.
+ */
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type {
+  SessionEvent,
+  SessionHeader,
+  SubagentDescriptor,
+} from '../../protocol/session-events.ts';
+import type { Clock } from '../base/clock.ts';
+import { raceSignal } from '../base/deferred.ts';
+import { Emitter } from '../base/emitter.ts';
+import type { Logger } from '../base/logger.ts';
+import { Scope } from '../base/scope.ts';
+import type { ModelRoutes } from '../models/routes.ts';
+import type { PromptRegistry, PromptScope } from '../prompt/prompt.ts';
+import type { Session } from '../session/session.ts';
+import type { Sessions } from '../session/sessions.ts';
+import type { ToolRegistry, ToolScope } from '../tools/registry.ts';
+import type { Agent, AgentEvents, AgentHandle, AgentOptions } from './agent.ts';
+import type { AgentHost, AgentLimits, PendingInput, PreparedAgent } from './agent-host.ts';
+import { Directory } from './directory.ts';
+import { HostAgent } from './host-agent.ts';
+import type { HostHandle, OnMessage } from './host-agent.ts';
+
+/** What belongs to one agent alone, while it is composed and until it ends. */
+export interface ChildScope {
+  readonly tools: ToolScope;
+  readonly prompt: PromptScope;
+  /** Run when the agent ends, last registered first. */
+  onDispose(undo: () => void | Promise<void>): void;
+}
+
+export type AgentMeta = Partial<
+  Pick<SessionHeader, 'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'>
+>;
+
+interface MakeOptions {
+  /** Absent: the harness's default model. */
+  readonly agentOptions?: AgentOptions;
+  /** Ends the making only; once the handle is returned it has no effect. */
+  readonly signal?: AbortSignal;
+  /** Composes the agent before anyone can see it. What it throws undoes the agent. */
+  readonly setup?: (child: ChildScope) => void;
+  readonly limits?: AgentLimits;
+}
+
+export interface CreateAgentOptions extends MakeOptions {
+  /** Absent: a new unique one. */
+  readonly sessionId?: string;
+  readonly meta?: AgentMeta;
+  /** A balanced log to begin with, contiguous from 0. */
+  readonly seed?: readonly SessionEvent[];
+  /** The agent ends with this one. */
+  readonly owner?: Agent;
+  /** Written once, in the agent's first turn. */
+  readonly descriptor?: SubagentDescriptor;
+}
+
+export type ResumeAgentOptions = MakeOptions;
+
+export interface CreateHostOptions {
+  /** Names the host's session: the stored one of this id is opened again. */
+  readonly sessionId?: string;
+  readonly cwd?: string;
+  /**
+   * Called with one batch of claimed messages at a time. The batch is spent when it is called,
+   * even if it throws; the throw is its turn's error. Absent: read `messages()` of the handle.
+   */
+  readonly onMessage?: OnMessage;
+}
+
+export interface AgentsOptions {
+  readonly sessions: Sessions;
+  readonly tools: ToolRegistry;
+  readonly prompt: PromptRegistry;
+  readonly models: ModelRoutes;
+  /** Made once, with the events it tells. */
+  host(observers: Emitter<AgentEvents>): AgentHost;
+  readonly defaultModel: { readonly provider: string; readonly model: string } | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What is known of one live agent besides itself. */
+interface Entry {
+  readonly handle: AgentHandle;
+  readonly children: Set<AgentHandle>;
+  /** Children that are being made. */
+  pending: number;
+  dispose(pending: PendingInput): Promise<void>;
+}
+
+export class Agents {
+  readonly observers: Emitter<AgentEvents>;
+  readonly #options: AgentsOptions;
+  readonly #host: AgentHost;
+  readonly #directory = new Directory();
+  readonly #entries = new Map<Agent, Entry>();
+  readonly #making = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
+
+  constructor(options: AgentsOptions) {
+    this.#options = options;
+    this.observers = new Emitter(options.logger);
+    this.#host = options.host(this.observers);
+  }
+
+  /** The live agent of this id. Holding it lets one act as that agent, not dispose it. */
+  get(id: SessionId): Agent | undefined {
+    return this.#directory.get(id);
+  }
+
+  /** In the order of their publication. */
+  list(): readonly Agent[] {
+    return this.#directory.list();
+  }
+
+  /** True while an agent has live children of its own, or is having one made. */
+  isWaiting(agent: Agent): boolean {
+    const entry = this.#entries.get(agent);
+    return entry !== undefined && (entry.children.size > 0 || entry.pending > 0);
+  }
+
+  /**
+   * Make an agent and publish it. It runs nothing until it is told something.
+   *
+   * @throws {ArgumentError} for bad options, a model provider that is not registered, or an id
+   *   that is live
+   * @throws {WorkerError} when its thread or its modules do not start
+   * @throws {ToolFilterError} when the setup filters tools that do not exist
+   */
+  create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
+    const { sessions } = this.#options;
+    const { sessionId, meta, seed, owner } = options;
+    return this.#make(options, owner, options.descriptor, false, () =>
+      sessions.prepare({
+        ...(sessionId === undefined ? {} : { id: sessionId as SessionId }),
+        ...(meta === undefined ? {} : { meta }),
+        ...(seed === undefined ? {} : { seed }),
+      }),
+    );
+  }
+
+  /**
+   * Open a stored agent again. What waited for it still waits: nothing runs until a waking
+   * message comes, and then what waited runs first.
+   *
+   * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE`, …
+   */
+  resume(id: string, options: ResumeAgentOptions = {}): Promise<AgentHandle> {
+    return this.#make(options, undefined, undefined, true, () =>
+      this.#options.sessions.load(id as SessionId, options.signal),
+    );
+  }
+
+  /**
+   * An agent without a loop: the embedding program itself, as the owner of children. Its
+   * session is stored like any other and is opened again by its id.
+   */
+  async createHost(options: CreateHostOptions = {}): Promise<HostHandle> {
+    const { sessions } = this.#options;
+    this.#assertOpen();
+    const { sessionId, cwd } = options;
+    const id = sessionId as SessionId | undefined;
+    const isStored =
+      id !== undefined && (await sessions.store.list()).some((header) => header.id === id);
+    const session = isStored
+      ? await sessions.load(id)
+      : sessions.prepare({
+          ...(id === undefined ? {} : { id }),
+          ...(cwd === undefined ? {} : { meta: { cwd } }),
+        });
+    const scope = new Scope();
+    const agent = new HostAgent({
+      session,
+      scope,
+      observers: this.observers,
+      resumed: isStored,
+      ...(options.onMessage === undefined ? {} : { onMessage: options.onMessage }),
+    });
+    const handle = await this.#publish(agent, session, scope, undefined);
+    return {
+      agent,
+      messages: () => agent.messages(),
+      dispose: () => handle.dispose(),
+      [Symbol.asyncDispose]: () => handle.dispose(),
+    };
+  }
+
+  /** End every agent, keeping what waits for them. Resolves at quiescence. */
+  async close(): Promise<void> {
+    this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
+    // All of them in this tick, parents and children alike, so that every deadline starts now.
+    const ends = [...this.#entries.values()].map((entry) => entry.dispose('keep'));
+    await Promise.allSettled([...this.#making]);
+    const late = [...this.#entries.values()].map((entry) => entry.dispose('keep'));
+    const failures = (await Promise.allSettled([...ends, ...late])).flatMap((end) =>
+      end.status === 'rejected' ? [end.reason as unknown] : [],
+    );
+    if (failures.length > 0) throw new AggregateError(failures, 'Some agents did not end cleanly.');
+  }
+
+  #make(
+    options: MakeOptions,
+    owner: Agent | undefined,
+    descriptor: SubagentDescriptor | undefined,
+    resumed: boolean,
+    open: () => Session | Promise<Session>,
+  ): Promise<AgentHandle> {
+    const making = this.#transact(options, owner, descriptor, resumed, open);
+    const settled = making.then(
+      () => {},
+      () => {},
+    );
+    this.#making.add(settled);
+    void settled.then(() => this.#making.delete(settled));
+    return making;
+  }
+
+  async #transact(
+    options: MakeOptions,
+    owner: Agent | undefined,
+    descriptor: SubagentDescriptor | undefined,
+    resumed: boolean,
+    open: () => Session | Promise<Session>,
+  ): Promise<AgentHandle> {
+    this.#assertOpen();
+    const signal = AbortSignal.any([
+      this.#closing.signal,
+      ...(options.signal === undefined ? [] : [options.signal]),
+    ]);
+    signal.throwIfAborted();
+    const owning = owner === undefined ? undefined : this.#entryOf(owner);
+    const agentOptions = this.#checkedOptions(options.agentOptions);
+    if (owning !== undefined) owning.pending++;
+    const scope = new Scope();
+    let session: Session | undefined;
+    let prepared: PreparedAgent | undefined;
+    try {
+      session = await raceSignal(Promise.resolve(open()), signal);
+      const { tools, prompt } = this.#options;
+      const child = { tools: tools.scope(), prompt: prompt.scope() };
+      options.setup?.({ ...child, onDispose: (undo) => void scope.add(undo) });
+      prepared = await this.#host.prepare(
+        {
+          session,
+          options: agentOptions,
+          route:
+            agentOptions.provider === undefined
+              ? undefined
+              : this.#options.models.resolve(agentOptions.provider),
+          ...child,
+          scope,
+          limits: options.limits ?? {},
+          ...(descriptor === undefined ? {} : { descriptor }),
+          resumed,
+        },
+        signal,
+      );
+      // No await from here to the return: the agent is published whole or not at all.
+      signal.throwIfAborted();
+      if (owner !== undefined && !this.#directory.isLive(owner)) throw ownerGone(owner);
+      return await this.#publish(prepared, session, scope, owning);
+    } catch (error) {
+      await prepared?.dispose('keep');
+      await scope.dispose();
+      if (session !== undefined) await this.#options.sessions.release(session);
+      throw error;
+    } finally {
+      if (owning !== undefined) owning.pending--;
+    }
+  }
+
+  /** The last span of a creation. Synchronous up to the returned promise. */
+  #publish(
+    prepared: PreparedAgent,
+    session: Session,
+    scope: Scope,
+    owning: Entry | undefined,
+  ): Promise<AgentHandle> {
+    const { sessions } = this.#options;
+    const { agent } = prepared;
+    // The log of a new session is kept from its first accepted message on, in one transaction
+    // with it: an agent that was never told anything leaves no row.
+    const keep = this.observers.on('agent/inbox/inserted', (event) => {
+      if (event.agent !== agent) return;
+      keep();
+      sessions.accept(session);
+    });
+    scope.add(keep);
+    sessions.enter(session);
+    const entry = this.#entry(prepared, session, owning);
+    try {
+      this.#directory.add(agent);
+      this.#entries.set(agent, entry);
+      owning?.children.add(entry.handle);
+      this.observers.emitOrThrow('agent/created', { agent });
+      prepared.activate();
+    } catch (error) {
+      // A veto: what was announced is taken back, by the ordinary way.
+      return entry.dispose('keep').then(() => {
+        throw error;
+      });
+    }
+    return Promise.resolve(entry.handle);
+  }
+
+  #entry(prepared: PreparedAgent, session: Session, owning: Entry | undefined): Entry {
+    let disposal: Promise<void> | undefined;
+    const dispose = (pending: PendingInput): Promise<void> =>
+      (disposal ??= this.#end(prepared, session, entry, owning, pending));
+    const handle: AgentHandle = {
+      agent: prepared.agent,
+      dispose: () => dispose('discard'),
+      [Symbol.asyncDispose]: () => dispose('discard'),
+    };
+    const entry: Entry = { handle, children: new Set(), pending: 0, dispose };
+    return entry;
+  }
+
+  async #end(
+    prepared: PreparedAgent,
+    session: Session,
+    entry: Entry,
+    owning: Entry | undefined,
+    pending: PendingInput,
+  ): Promise<void> {
+    const { agent } = prepared;
+    // Cancelled from the top down in this tick, released from the bottom up.
+    const own = prepared.dispose(pending);
+    const children = [...entry.children].map((child) => child.dispose());
+    const ends = [...(await Promise.allSettled(children)), ...(await Promise.allSettled([own]))];
+    owning?.children.delete(entry.handle);
+    this.#entries.delete(agent);
+    const wasLive = this.#directory.isLive(agent);
+    this.#directory.remove(agent);
+    if (wasLive) this.observers.emit('agent/disposed', { agent });
+    const [left] = await Promise.allSettled([this.#options.sessions.leave(session)]);
+    const failures = [...ends, left].flatMap((end) =>
+      end?.status === 'rejected' ? [end.reason as unknown] : [],
+    );
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, `Ending "${agent.id}" failed.`);
+  }
+
+  #checkedOptions(given: AgentOptions | undefined): AgentOptions {
+    const { defaultModel, models } = this.#options;
+    // A caller who names no route, not even an empty one, gets the harness's.
+    const options: AgentOptions = given ?? { ...defaultModel };
+    const { provider, maxTokens } = options;
+    if (maxTokens !== undefined && (!Number.isSafeInteger(maxTokens) || maxTokens < 1)) {
+      throw new ArgumentError(`"maxTokens" takes a positive whole number, not ${maxTokens}.`);
+    }
+    if (provider !== undefined && models.resolve(provider) === undefined) {
+      const known = models.names().map((name) => `"${name}"`);
+      throw new ArgumentError(
+        `There is no model provider "${provider}"; ` +
+          (known.length === 0 ? 'none is registered.' : `registered: ${known.join(', ')}.`),
+      );
+    }
+    return options;
+  }
+
+  #entryOf(owner: Agent): Entry {
+    const entry = this.#entries.get(owner);
+    if (entry === undefined || !this.#directory.isLive(owner)) throw ownerGone(owner);
+    return entry;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
+  }
+}
+
+const ownerGone = (owner: Agent): SubagentError =>
+  new SubagentError('UNAUTHORIZED', `The agent "${owner.id}" is not live; it can own no child.`);

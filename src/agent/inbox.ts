@@ -1,0 +1,155 @@
+/**
+ * What waits for one agent: two ordered lists, both on main and both in its log. Every change is
+ * an event first; the lists follow, then observers are told. Nobody else mutates them.
+ */
+import type { UserMessage } from '../../protocol/content.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
+import type { ClaimBoundary } from '../../protocol/host-services.ts';
+import type { MessageId } from '../../protocol/ids.ts';
+import type { InboxTarget } from '../../protocol/session-events.ts';
+import type { Session } from '../session/session.ts';
+import type { InboxView } from './agent.ts';
+
+/** Told after a change is in the log and in the lists, one message at a time. */
+export interface InboxObserver {
+  inserted(message: UserMessage): void;
+  discarded(message: UserMessage): void;
+  claimed(message: UserMessage, turn: number): void;
+}
+
+interface Splice {
+  readonly target: InboxTarget;
+  readonly start: number;
+  readonly removed: number;
+  readonly inserted: readonly UserMessage[];
+}
+
+export class Inbox implements InboxView {
+  readonly #session: Session;
+  readonly #observer: InboxObserver;
+  readonly #lists: Record<InboxTarget, UserMessage[]> = { 'next-turn': [], 'next-step': [] };
+
+  /**
+   * Restores what an earlier life left waiting, from the session's own part of its log: what a
+   * seed inherited from another session was never addressed to this agent.
+   * @throws {ArgumentError} when the log holds a change that does not fit what waits.
+   */
+  constructor(session: Session, observer: InboxObserver) {
+    this.#session = session;
+    this.#observer = observer;
+    for (const event of session.events.slice(session.header.seedLength ?? 0)) {
+      if (event.type !== 'agent/inbox/spliced') continue;
+      const { target, start, removedCount = 0, inserted } = event.data;
+      if (start + removedCount > this.#lists[target].length) {
+        throw new ArgumentError(
+          `Cannot restore the inbox of "${session.id}": event ${event.seq} does not fit it.`,
+        );
+      }
+      this.#apply({ target, start, removed: removedCount, inserted });
+    }
+  }
+
+  get nextTurn(): readonly UserMessage[] {
+    return [...this.#lists['next-turn']];
+  }
+
+  get nextStep(): readonly UserMessage[] {
+    return [...this.#lists['next-step']];
+  }
+
+  get hasPending(): boolean {
+    return this.#lists['next-turn'].length > 0 || this.#lists['next-step'].length > 0;
+  }
+
+  has(id: MessageId): boolean {
+    return this.#find(id) !== undefined;
+  }
+
+  /**
+   * Put a message at the end of a list. Accepted when this returns.
+   * @throws {ArgumentError} when a message of this id waits already, or it is not JSON data.
+   */
+  insert(target: InboxTarget, message: UserMessage): void {
+    if (this.has(message.id)) {
+      throw new ArgumentError(`A message "${message.id}" waits in the inbox already.`);
+    }
+    const start = this.#lists[target].length;
+    const event = this.#session.append('agent/inbox/spliced', {
+      target,
+      start,
+      inserted: [message],
+    });
+    // The frozen copy of the log, not the caller's object.
+    const { inserted } = event.data;
+    this.#apply({ target, start, removed: 0, inserted });
+    for (const copy of inserted) this.#observer.inserted(copy);
+  }
+
+  /** Discard one waiting message. False when it does not wait (any more). */
+  remove(id: MessageId): boolean {
+    const place = this.#find(id);
+    if (place === undefined) return false;
+    this.#discard(place.target, place.index, 1);
+    return true;
+  }
+
+  /** Discard all that waits, durably. */
+  clear(): void {
+    for (const target of ['next-step', 'next-turn'] as const) {
+      this.#discard(target, 0, this.#lists[target].length);
+    }
+  }
+
+  /**
+   * Move messages into a turn: all of next-step, and for a turn at most one of next-turn, in
+   * that order. What was claimed never comes back, whatever becomes of its step.
+   */
+  claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+    const claimed = [
+      ...this.#take('next-step', this.#lists['next-step'].length),
+      ...(boundary === 'turn' ? this.#take('next-turn', 1) : []),
+    ];
+    for (const message of claimed) this.#observer.claimed(message, turn);
+    return claimed;
+  }
+
+  #take(target: InboxTarget, most: number): readonly UserMessage[] {
+    const messages = this.#lists[target].slice(0, most);
+    if (messages.length === 0) return [];
+    const removed = messages.length;
+    this.#session.append('agent/inbox/spliced', {
+      target,
+      start: 0,
+      removedCount: removed,
+      inserted: [],
+    });
+    this.#apply({ target, start: 0, removed, inserted: [] });
+    return messages;
+  }
+
+  #discard(target: InboxTarget, start: number, count: number): void {
+    if (count === 0) return;
+    const messages = this.#lists[target].slice(start, start + count);
+    this.#session.append('agent/inbox/spliced', {
+      target,
+      start,
+      removedCount: count,
+      inserted: [],
+      outcome: 'canceled',
+    });
+    this.#apply({ target, start, removed: count, inserted: [] });
+    for (const message of messages) this.#observer.discarded(message);
+  }
+
+  #apply({ target, start, removed, inserted }: Splice): void {
+    this.#lists[target].splice(start, removed, ...inserted);
+  }
+
+  #find(id: MessageId): { target: InboxTarget; index: number } | undefined {
+    for (const target of ['next-turn', 'next-step'] as const) {
+      const index = this.#lists[target].findIndex((message) => message.id === id);
+      if (index >= 0) return { target, index };
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * How an agent takes responsibility for messages: inbox, the latch that keeps stopped work from
+ * going on by itself, and the wait for the commit. Synchronous up to the commit; the same for
+ * an agent in a thread and for a host.
+ */
+import type { UserMessage } from '../../protocol/content.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { SubagentError } from '../../protocol/errors.ts';
+import type { MessageId } from '../../protocol/ids.ts';
+import type { InboxTarget } from '../../protocol/session-events.ts';
+import { deferred } from '../base/deferred.ts';
+import type { Deferred } from '../base/deferred.ts';
+import type { Emitter } from '../base/emitter.ts';
+import type { Session } from '../session/session.ts';
+import type { Agent, AgentEvents, AgentStatus } from './agent.ts';
+import { Inbox } from './inbox.ts';
+
+export interface IntakeOptions {
+  readonly agent: Agent;
+  readonly session: Session;
+  readonly observers: Emitter<AgentEvents>;
+  /** What an earlier life left waiting stays until something waking comes. */
+  readonly resumed: boolean;
+  /** A waking message was accepted: the agent is running from this line on. */
+  onAccepted(): void;
+  /** Its insertion is committed: it may be claimed. */
+  onWake(): void;
+  /** An insertion could not be committed and was withdrawn; nothing of it ran. */
+  onWithdrawn(): void;
+}
+
+export class Intake {
+  readonly inbox: Inbox;
+  readonly #options: IntakeOptions;
+  /** Messages of next-step that may open a turn; those of next-turn always may. */
+  readonly #waking = new Set<MessageId>();
+  #state: 'unpublished' | 'open' | 'closed' = 'unpublished';
+  #isParked: boolean;
+  #uncommitted = 0;
+  #allAccepted: Deferred<void> | undefined;
+
+  constructor(options: IntakeOptions) {
+    const { agent, observers } = options;
+    this.#options = options;
+    this.#isParked = options.resumed;
+    this.inbox = new Inbox(options.session, {
+      inserted: (message) => observers.emit('agent/inbox/inserted', { agent, message }),
+      discarded: (message) => {
+        this.#waking.delete(message.id);
+        observers.emit('agent/inbox/discarded', { agent, message });
+      },
+      claimed: (message, turn) => {
+        this.#waking.delete(message.id);
+        observers.emit('agent/inbox/claimed', { agent, message, turn });
+      },
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
+  get isParked(): boolean {
+    return this.#isParked;
+  }
+
+  /** Something waits that may open a turn now. */
+  get mayOpenTurn(): boolean {
+    if (this.#isParked || this.#state !== 'open') return false;
+    const { nextTurn, nextStep } = this.inbox;
+    return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
+  }
+
+  open(): void {
+    this.#state = 'open';
+  }
+
+  /** Admission ends in this line, for good. */
+  close(): void {
+    this.#state = 'closed';
+    this.#isParked = true;
+  }
+
+  /** What waits stays until the next waking message: a turn was stopped, or failed. */
+  park(): void {
+    this.#isParked = true;
+  }
+
+  /** Resolves when every accepted message is committed or withdrawn. */
+  async settled(): Promise<void> {
+    while (this.#uncommitted > 0) await (this.#allAccepted ??= deferred()).promise;
+  }
+
+  /**
+   * @throws {SubagentError} `DRAINING` before the agent is published and once it is being ended
+   * @throws {ArgumentError} when a message of this id waits already
+   */
+  accept(message: UserMessage, target: InboxTarget, wakes: boolean): void {
+    const { agent, session } = this.#options;
+    if (this.#state !== 'open') {
+      const state = this.#state === 'closed' ? 'is being disposed' : 'is not published yet';
+      throw new SubagentError('DRAINING', `The agent "${agent.id}" ${state}; it accepts nothing.`);
+    }
+    // Known as waking before observers run, which may look at the message or discard it.
+    if (wakes) this.#waking.add(message.id);
+    try {
+      this.inbox.insert(target, message);
+    } catch (error) {
+      if (wakes && !this.inbox.has(message.id)) this.#waking.delete(message.id);
+      throw error;
+    }
+    this.#uncommitted++;
+    if (wakes) {
+      this.#isParked = false;
+      this.#options.onAccepted();
+    }
+    void session.committed().then(
+      () => {
+        this.#oneSettled();
+        if (wakes && this.#state === 'open') this.#options.onWake();
+      },
+      (error: unknown) => this.#withdraw(message.id, error),
+    );
+  }
+
+  #withdraw(id: MessageId, thrown: unknown): void {
+    const { agent, observers } = this.#options;
+    this.inbox.remove(id);
+    this.#oneSettled();
+    const { code, message } = toErrorRecord(thrown);
+    observers.emit('agent/error', { agent, error: { code, message } });
+    this.#options.onWithdrawn();
+  }
+
+  #oneSettled(): void {
+    if (--this.#uncommitted > 0) return;
+    this.#allAccepted?.resolve();
+    this.#allAccepted = undefined;
+  }
+}
+
+/** Idle or running, told at every real change; and the wait for idleness. */
+export class Phase {
+  readonly #agent: Agent;
+  readonly #observers: Emitter<AgentEvents>;
+  #status: AgentStatus = 'idle';
+  #idle: Deferred<void> | undefined;
+
+  constructor(agent: Agent, observers: Emitter<AgentEvents>) {
+    this.#agent = agent;
+    this.#observers = observers;
+  }
+
+  get status(): AgentStatus {
+    return this.#status;
+  }
+
+  set(status: AgentStatus): void {
+    if (this.#status === status) return;
+    this.#status = status;
+    this.#observers.emit('agent/status', { agent: this.#agent, status });
+    // A listener may have given it new work: then nobody is told that it is idle.
+    if (this.#status !== 'idle') return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
+  }
+
+  async whenIdle(): Promise<void> {
+    while (this.#status !== 'idle') await (this.#idle ??= deferred()).promise;
+  }
+}

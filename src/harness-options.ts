@@ -1,0 +1,87 @@
+import { ArgumentError, SubagentError } from '../protocol/errors.ts';
+import type { ToolModule } from '../protocol/tool.ts';
+import type { Logger } from './base/logger.ts';
+import type { ModelSource } from './models/routes.ts';
+import type { PromptVariable } from './prompt/prompt.ts';
+import type { Durability } from './session/sessions.ts';
+import type { SessionPersistence } from './session/store.ts';
+import type { SubagentProvider } from './subagents/provider.ts';
+import type { ProviderFactory } from './subagents/provider-services.ts';
+import type { HostTool } from './tools/registry.ts';
+import type { HarnessLimits } from './worker-host/limits.ts';
+
+export interface HarnessOptions {
+  /**
+   * Where sessions are kept: an SQLite file, `':memory:'` for the life of the harness (the
+   * default), or a store of your own, which the harness then closes.
+   */
+  readonly store?: string | SessionPersistence;
+  /** What an accepted message has survived when it is acknowledged. Default `'full'`. */
+  readonly durability?: Durability;
+  /** Models by provider name. */
+  readonly models?: Readonly<Record<string, ModelSource>>;
+  /** For agents that are created without options of their own. */
+  readonly defaultModel?: { readonly provider: string; readonly model: string };
+  /** Functions run on main, with the calling agent; modules run in each agent's thread. */
+  readonly tools?: readonly (HostTool | ToolModule)[];
+  /** Default: `[spawn()]`. */
+  readonly providers?: readonly (ProviderFactory | SubagentProvider)[];
+  /** A part of every agent's system prompt; `{{name}}` stands for a variable. */
+  readonly persona?: string;
+  readonly variables?: Readonly<Record<string, PromptVariable>>;
+  /** Only `'thread'` for now: `'process'` is refused with `ISOLATION_UNAVAILABLE`. */
+  readonly isolation?: 'thread' | 'process';
+  readonly limits?: HarnessLimits;
+  readonly workers?: {
+    /** Unused threads kept ready. Default 2; 0 keeps none. */
+    readonly warm?: number;
+    /** Names of environment variables that threads may see. Default none. */
+    readonly env?: readonly string[];
+    /** The thread entry, for a bundler that moved it. */
+    readonly entry?: URL;
+  };
+  /** Shaped like pino's. Silent by default. */
+  readonly logger?: Logger;
+}
+
+const KNOWN = new Set<string>([
+  'store',
+  'durability',
+  'models',
+  'defaultModel',
+  'tools',
+  'providers',
+  'persona',
+  'variables',
+  'isolation',
+  'limits',
+  'workers',
+  'logger',
+] satisfies (keyof HarnessOptions)[]);
+
+/** @throws {ArgumentError | SubagentError} for what can be seen before anything is built. */
+export function checkOptions(options: HarnessOptions): void {
+  for (const key of Object.keys(options)) {
+    if (!KNOWN.has(key)) throw new ArgumentError(`createHarness has no option "${key}".`);
+  }
+  if (options.isolation === 'process') {
+    throw new SubagentError(
+      'ISOLATION_UNAVAILABLE',
+      "Agent host processes are not available yet; isolation must be 'thread'.",
+    );
+  }
+  if (options.isolation !== undefined && options.isolation !== 'thread') {
+    throw new ArgumentError(`There is no isolation "${String(options.isolation)}".`);
+  }
+  const { durability = 'full', workers = {}, defaultModel } = options;
+  if (!['full', 'process', 'batched'].includes(durability)) {
+    throw new ArgumentError(`There is no durability "${durability}".`);
+  }
+  const { warm = 2 } = workers;
+  if (!Number.isSafeInteger(warm) || warm < 0) {
+    throw new ArgumentError(`"workers.warm" takes a whole number of at least 0, not ${warm}.`);
+  }
+  if (defaultModel !== undefined && typeof defaultModel.model !== 'string') {
+    throw new ArgumentError('"defaultModel" takes a provider and a model.');
+  }
+}

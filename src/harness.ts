@@ -1,0 +1,237 @@
+/**
+ * The one place where rooms are joined: the services of one program, from the options it gives.
+ * It knows both that agents run in threads and that delegation exists; nothing below does.
+ */
+import { ArgumentError } from '../protocol/errors.ts';
+import { Agents } from './agent/agents.ts';
+import type { Agent, AgentEvents } from './agent/agent.ts';
+import { systemClock } from './base/clock.ts';
+import type { Clock } from './base/clock.ts';
+import { silentLogger } from './base/logger.ts';
+import type { Logger } from './base/logger.ts';
+import type { Scope } from './base/scope.ts';
+import { checkOptions } from './harness-options.ts';
+import type { HarnessOptions } from './harness-options.ts';
+import { ModelRoutes } from './models/routes.ts';
+import { personaSection } from './prompt/persona.ts';
+import { PromptRegistry } from './prompt/prompt.ts';
+import { spawn } from './providers/worker-spawn.ts';
+import { MemoryStore } from './session/memory-store.ts';
+import { Sessions } from './session/sessions.ts';
+import type { SessionObservations } from './session/sessions.ts';
+import { openSqliteStore } from './session/sqlite-store.ts';
+import type { SessionPersistence } from './session/store.ts';
+import { SubagentRuntime } from './subagents/runtime.ts';
+import type { SubagentEvents } from './subagents/runtime.ts';
+import { ToolRegistry } from './tools/registry.ts';
+import { workerEntry } from './worker-host/entry.ts';
+import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
+import type { ResolvedLimits } from './worker-host/limits.ts';
+import { WorkerThread } from './worker-host/thread.ts';
+import type { ThreadFactory } from './worker-host/thread.ts';
+import { WorkerHost } from './worker-host/worker-host.ts';
+
+/** Everything a program can observe. */
+export type HarnessEvents = SessionObservations & AgentEvents & SubagentEvents;
+
+export interface ListenOptions {
+  /** Only what concerns this very agent; of delegations, only its own. */
+  readonly agent?: Agent;
+  /** Ends the listening when it is disposed. */
+  readonly scope?: Scope;
+}
+
+/** What differs between a program and a test of this library. */
+export interface HarnessParts {
+  readonly clock?: Clock;
+  threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
+}
+
+export class Harness {
+  readonly agents: Agents;
+  readonly sessions: Sessions;
+  readonly sessionPersistence: SessionPersistence;
+  readonly tools: ToolRegistry;
+  readonly prompt: PromptRegistry;
+  readonly models: ModelRoutes;
+  readonly subagents: SubagentRuntime;
+  readonly #workerHost: WorkerHost;
+  #disposal: Promise<void> | undefined;
+
+  /** Made by `createHarness`. */
+  constructor(services: {
+    agents: Agents;
+    sessions: Sessions;
+    tools: ToolRegistry;
+    prompt: PromptRegistry;
+    models: ModelRoutes;
+    subagents: SubagentRuntime;
+    workerHost: WorkerHost;
+  }) {
+    this.agents = services.agents;
+    this.sessions = services.sessions;
+    this.sessionPersistence = services.sessions.store;
+    this.tools = services.tools;
+    this.prompt = services.prompt;
+    this.models = services.models;
+    this.subagents = services.subagents;
+    this.#workerHost = services.workerHost;
+  }
+
+  /**
+   * Observe. Listeners change nothing and stop nobody: what they throw is logged, except that a
+   * synchronous throw at `session/created` or `agent/created` undoes that creation, and one at
+   * `subagent/provider-added` that registration. Returns the disposer.
+   */
+  on<T extends keyof HarnessEvents>(
+    type: T,
+    listener: (event: HarnessEvents[T]) => unknown,
+    { agent, scope }: ListenOptions = {},
+  ): () => void {
+    const off = this.#listen(type, listener as (event: never) => unknown, agent);
+    scope?.add(off);
+    return off;
+  }
+
+  /**
+   * End everything: no new agent from this line on, every turn told to stop at once, every
+   * thread gone within the stop grace and the time its end by force takes. What waits in
+   * inboxes stays in the store. Idempotent; resolves when nothing is left.
+   */
+  dispose(): Promise<void> {
+    this.#disposal ??= this.#dispose();
+    return this.#disposal;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  #listen(
+    type: keyof HarnessEvents,
+    listener: (event: never) => unknown,
+    agent: Agent | undefined,
+  ): () => void {
+    const of = <E extends { agent?: Agent; session?: { id: string } }>(event: E): unknown => {
+      const concerns =
+        agent === undefined || event.agent === agent || event.session?.id === agent.id;
+      return concerns ? listener(event as never) : undefined;
+    };
+    if (isSessionEvent(type)) return this.sessions.observers.on(type, of);
+    if (isAgentEvent(type)) return this.agents.observers.on(type, of);
+    if (!type.startsWith('subagent/')) throw new ArgumentError(`There is no event "${type}".`);
+    return this.subagents.on(type, listener as never, agent === undefined ? {} : { agent });
+  }
+
+  async #dispose(): Promise<void> {
+    const failures: unknown[] = [];
+    const step = (work: Promise<void>): Promise<void> =>
+      work.catch((error: unknown) => void failures.push(error));
+    // Starts that wait for a thread end first; then the agents; then what kept them.
+    await Promise.all([step(this.#workerHost.close()), step(this.agents.close())]);
+    await step(this.sessions.close());
+    if (failures.length === 1) throw failures[0];
+    if (failures.length > 1) throw new AggregateError(failures, 'The harness did not end cleanly.');
+  }
+}
+
+/**
+ * Join a harness. Nothing runs until an agent is told something; threads are kept ready from
+ * now on.
+ *
+ * @throws {ArgumentError} for an option that is not what it must be
+ * @throws {StoreError} when the store cannot be opened
+ */
+export async function buildHarness(
+  options: HarnessOptions = {},
+  parts: HarnessParts = {},
+): Promise<Harness> {
+  checkOptions(options);
+  const { clock = systemClock } = parts;
+  const { logger = silentLogger, durability = 'full', workers = {}, defaultModel } = options;
+  const limits = resolveLimits(options.limits);
+  const models = new ModelRoutes(options.models);
+  const tools = new ToolRegistry();
+  for (const tool of options.tools ?? []) tools.register(tool);
+  const prompt = new PromptRegistry();
+  if (options.persona !== undefined) prompt.section(personaSection(options.persona));
+  for (const [name, value] of Object.entries(options.variables ?? {})) prompt.variable(name, value);
+  if (defaultModel !== undefined && models.resolve(defaultModel.provider) === undefined) {
+    throw new ArgumentError(
+      `"defaultModel" names the provider "${defaultModel.provider}", which is not under "models".`,
+    );
+  }
+  const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
+  const store = openStore(options.store ?? ':memory:', durability);
+  const sessions = new Sessions({ store, clock, logger, durability });
+  let workerHost!: WorkerHost;
+  const agents: Agents = new Agents({
+    sessions,
+    tools,
+    prompt,
+    models,
+    host(observers) {
+      workerHost = new WorkerHost({
+        limits,
+        factory,
+        warm: workers.warm ?? 2,
+        startingAtOnce: STARTING_AT_ONCE,
+        clock,
+        logger,
+        observers,
+        toolModules: () => tools.modules(),
+        isWaiting: (agent) => agents.isWaiting(agent),
+      });
+      return workerHost;
+    },
+    defaultModel,
+    clock,
+    logger,
+  });
+  const subagents = new SubagentRuntime({ agents, logger, maxDepth: limits.maxDepth });
+  const harness = new Harness({ agents, sessions, tools, prompt, models, subagents, workerHost });
+  try {
+    for (const provider of options.providers ?? [spawn()]) {
+      subagents.registerProvider(typeof provider === 'function' ? provider({ agents }) : provider);
+    }
+  } catch (error) {
+    await harness.dispose();
+    throw error;
+  }
+  return harness;
+}
+
+/** See `HarnessOptions`; `buildHarness` says what is thrown. */
+export function createHarness(options: HarnessOptions = {}): Promise<Harness> {
+  return buildHarness(options);
+}
+
+function openStore(
+  store: string | SessionPersistence,
+  durability: 'full' | 'process' | 'batched',
+): SessionPersistence {
+  if (typeof store !== 'string') return store;
+  if (store === '') throw new ArgumentError('"store" takes a file name or \':memory:\'.');
+  return store === ':memory:' ? new MemoryStore() : openSqliteStore({ path: store, durability });
+}
+
+function workerThreads(
+  { env: names = [], entry }: NonNullable<HarnessOptions['workers']>,
+  clock: Clock,
+): NonNullable<HarnessParts['threads']> {
+  return (limits, logger) => {
+    const url = entry ?? workerEntry();
+    const env: Record<string, string> = {};
+    for (const name of names) {
+      const value = process.env[name];
+      if (value !== undefined) env[name] = value;
+    }
+    const { execArgv, startMs } = limits;
+    return (own) =>
+      new WorkerThread({ entry: url, limits: own, env, execArgv, startMs, clock, logger });
+  };
+}
+
+const isSessionEvent = (type: string): type is keyof SessionObservations =>
+  type.startsWith('session/');
+const isAgentEvent = (type: string): type is keyof AgentEvents => type.startsWith('agent/');

@@ -1,0 +1,116 @@
+/** The public API. */
+export { createHarness } from './harness.ts';
+export type { Harness, HarnessEvents, ListenOptions } from './harness.ts';
+export type { HarnessOptions } from './harness-options.ts';
+export type { HarnessLimits } from './worker-host/limits.ts';
+
+export { createUserMessage } from './agent/agent.ts';
+export type {
+  Agent,
+  AgentEvents,
+  AgentFailure,
+  AgentHandle,
+  AgentOptions,
+  AgentStatus,
+  InboxView,
+} from './agent/agent.ts';
+export type { AgentLimits } from './agent/agent-host.ts';
+export type {
+  AgentMeta,
+  Agents,
+  ChildScope,
+  CreateAgentOptions,
+  CreateHostOptions,
+  ResumeAgentOptions,
+} from './agent/agents.ts';
+export type { HostHandle, OnMessage } from './agent/host-agent.ts';
+export { Scope } from './base/scope.ts';
+export type { Logger } from './base/logger.ts';
+
+export { openaiCompatible } from './models/openai-compatible.ts';
+export type { OpenAiCompatibleOptions } from './models/openai-compatible.ts';
+export type { ModelModule, ModelRoutes, ModelSource } from './models/routes.ts';
+
+export { defineTool } from '../protocol/tool.ts';
+export type {
+  ToolAgent,
+  ToolContext,
+  ToolDefinition,
+  ToolModule,
+  ToolOutput,
+  ToolSpec,
+} from '../protocol/tool.ts';
+export type { HostTool, ToolFilter, ToolGuard, ToolRegistry, ToolScope } from './tools/registry.ts';
+export type {
+  PromptContext,
+  PromptRegistry,
+  PromptScope,
+  PromptSection,
+  PromptVariable,
+} from './prompt/prompt.ts';
+
+export { spawn } from './providers/worker-spawn.ts';
+export type { ProviderFactory, ProviderServices } from './subagents/provider-services.ts';
+export type {
+  ResolvedSubagentStartRequest,
+  SubagentCapabilities,
+  SubagentProvider,
+  SubagentResult,
+  SubagentRun,
+  SubagentStartRequest,
+  SubagentStopReason,
+  ToolRestriction,
+} from './subagents/provider.ts';
+export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
+export { subagentTool } from './subagent-tools/subagent.ts';
+export type { SubagentToolConfig } from './subagent-tools/subagent.ts';
+
+export type { Session } from './session/session.ts';
+export type { Durability, SessionObservations, Sessions } from './session/sessions.ts';
+export type { SessionPersistence, StoreAppend, StoredSession } from './session/store.ts';
+export { MemoryStore } from './session/memory-store.ts';
+export { openSqliteStore } from './session/sqlite-store.ts';
+
+export {
+  ArgumentError,
+  HarnessError,
+  JsonSchemaError,
+  LimitError,
+  ProtocolError,
+  StoreError,
+  SubagentDepthError,
+  SubagentError,
+  ToolFilterError,
+  WorkerError,
+} from '../protocol/errors.ts';
+export type { ErrorCode, SubagentErrorCode } from '../protocol/errors.ts';
+export { CallId, MessageId, RunId, SessionId } from '../protocol/ids.ts';
+export type { Json, JsonObject } from '../protocol/json.ts';
+export { textOf } from '../protocol/content.ts';
+export type {
+  AssistantMessage,
+  ContentBlock,
+  Message,
+  MessageSource,
+  ToolResultMessage,
+  Usage,
+  UserMessage,
+} from '../protocol/content.ts';
+export type {
+  Failure,
+  ModelAdapter,
+  ModelPart,
+  ModelRequest,
+  RetryPolicy,
+} from '../protocol/model.ts';
+export type {
+  CancelCause,
+  ObjectJsonSchema,
+  SessionEvent,
+  SessionEventMap,
+  SessionEventOf,
+  SessionEventType,
+  SessionHeader,
+  SubagentDescriptor,
+  TurnEndReason,
+} from '../protocol/session-events.ts';

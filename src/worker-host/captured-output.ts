@@ -1,0 +1,34 @@
+import type { Readable } from 'node:stream';
+
+/** Bytes kept of what a thread prints, for whoever looks into its death. */
+const KEPT_BYTES = 256 * 1024;
+
+/**
+ * What a thread wrote to stdout and stderr: the first bytes up to a cap; the rest is read, so
+ * that it piles up nowhere, counted and dropped. Never piped to main's own output.
+ */
+export class CapturedOutput {
+  readonly #chunks: Buffer[] = [];
+  #kept = 0;
+  #dropped = 0;
+
+  attach(stream: Readable): void {
+    stream.on('data', (chunk: Buffer | string) => {
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+      const room = Math.min(KEPT_BYTES - this.#kept, bytes.length);
+      if (room > 0) this.#chunks.push(Buffer.from(bytes.subarray(0, room)));
+      this.#kept += room;
+      this.#dropped += bytes.length - room;
+    });
+    // A stream of a thread that died may report it; the thread's end is told elsewhere.
+    stream.on('error', () => {});
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+
+  get droppedBytes(): number {
+    return this.#dropped;
+  }
+}

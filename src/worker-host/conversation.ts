@@ -1,0 +1,266 @@
+/**
+ * What is open in one agent's log, on main: the turn, its step, its model streams and the first
+ * cause that told it to stop. It turns the thread's words into session events and refuses those
+ * that do not fit. It knows no thread; the thread may die and the turn is still closed here.
+ */
+import type { UserMessage } from '../../protocol/content.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
+import { StreamId } from '../../protocol/ids.ts';
+import type { Failure, ModelPart, ModelRequest } from '../../protocol/model.ts';
+import type {
+  CancelCause,
+  RequestHeader,
+  SubagentDescriptor,
+  TurnEndReason,
+} from '../../protocol/session-events.ts';
+import type { WorkerEvent, WorkerEventOf } from '../../protocol/to-main.ts';
+import type { ToolSpec } from '../../protocol/tool.ts';
+import { closeOpenTurn } from '../session/repair.ts';
+import type { Session } from '../session/session.ts';
+
+/** A model stream of the open step: the events its parts became. */
+interface OpenStream {
+  readonly seqs: number[];
+  /** True while its parts come from the thread. */
+  readonly isFromThread: boolean;
+}
+
+export class OpenTurn {
+  readonly number: number;
+  readonly #controller = new AbortController();
+  readonly streams = new Map<StreamId, OpenStream>();
+  step = 0;
+  system: string | undefined;
+  tools: readonly ToolSpec[] = [];
+  #cause: CancelCause | undefined;
+
+  constructor(number: number) {
+    this.number = number;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get cause(): CancelCause | undefined {
+    return this.#cause;
+  }
+
+  /** False when it was told before: the first cause wins. */
+  cancel(cause: CancelCause): boolean {
+    if (this.#cause !== undefined) return false;
+    this.#cause = cause;
+    this.#controller.abort(new DOMException(`Cancelled: ${cause.kind}.`, 'AbortError'));
+    return true;
+  }
+}
+
+export interface ConversationOptions {
+  readonly session: Session;
+  readonly descriptor: SubagentDescriptor | undefined;
+  /** What a limit means in words, for the turn that exceeded it. */
+  describeLimit(limit: string): string;
+}
+
+export class Conversation {
+  readonly #options: ConversationOptions;
+  readonly #session: Session;
+  #open: OpenTurn | undefined;
+  #isDescribed = false;
+  #hasRequested = false;
+  #streams = 0;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+    this.#session = options.session;
+  }
+
+  get open(): OpenTurn | undefined {
+    return this.#open;
+  }
+
+  openTurn(): OpenTurn {
+    const number = this.#session.lastTurn + 1;
+    this.#session.append('turn/start', { turn: number });
+    this.#open = new OpenTurn(number);
+    return this.#open;
+  }
+
+  /** The next step of the open turn, with what it is told. */
+  openStep(turn: OpenTurn, messages: readonly UserMessage[]): void {
+    const { descriptor } = this.#options;
+    if (descriptor !== undefined && !this.#isDescribed) {
+      this.#session.append('subagent/descriptor', descriptor);
+    }
+    this.#isDescribed = true;
+    turn.step++;
+    turn.streams.clear();
+    this.#session.append('step/start', { turn: turn.number, step: turn.step });
+    for (const message of messages) this.#session.append('user/message', message);
+  }
+
+  /** A step that was never told to the thread. */
+  closeStep(turn: OpenTurn): void {
+    this.#session.append('step/end', { turn: turn.number, step: turn.step });
+  }
+
+  /** The open turn, if this is a step of it; anything else is out of phase. */
+  expectStep(turn: number, step: number): OpenTurn {
+    const open = this.#session.open;
+    if (this.#open === undefined || open?.turn !== turn || open.step !== step) {
+      throw new ProtocolError(
+        'PROTOCOL_VIOLATION',
+        `A thread speaks of step ${turn}.${step}, which is not open.`,
+      );
+    }
+    return this.#open;
+  }
+
+  /** Write down what the next request is made of, and the request itself. */
+  openRequest(config: RequestHeader['config']): ModelRequest {
+    const turn = this.#open;
+    const header: RequestHeader = {
+      config,
+      ...(turn?.system === undefined ? {} : { system: turn.system }),
+      ...(turn === undefined || turn.tools.length === 0 ? {} : { tools: turn.tools }),
+    };
+    const last = this.#session.lastHeader();
+    if (!this.#hasRequested || JSON.stringify(last) !== JSON.stringify(header)) {
+      const reason = this.#hasRequested ? 'change' : last === undefined ? 'initial' : 'resume';
+      this.#session.append('request/header', { header, reason });
+    }
+    this.#hasRequested = true;
+    const { provider, model } = config;
+    const context = this.#session.lastContext();
+    if (context?.provider !== provider || context.model !== model) {
+      this.#session.append('request/context', { provider, model });
+    }
+    const { system, tools } = header;
+    return {
+      ...config,
+      messages: this.#session.deriveMessages(),
+      ...(system === undefined ? {} : { system }),
+      ...(tools === undefined ? {} : { tools }),
+      sessionId: this.#session.id,
+    };
+  }
+
+  openStream(turn: OpenTurn, isFromThread: boolean): StreamId {
+    const stream = StreamId(`m${++this.#streams}`);
+    turn.streams.set(stream, { seqs: [], isFromThread });
+    return stream;
+  }
+
+  /** One part of a stream that main holds. After the turn was told to stop none is kept. */
+  chunk(turn: OpenTurn, stream: StreamId, chunk: ModelPart): void {
+    const place = turn.streams.get(stream);
+    if (place === undefined || turn !== this.#open || turn.signal.aborted) return;
+    if (this.#session.open?.step !== turn.step) return;
+    const data = { turn: turn.number, step: turn.step, chunk };
+    place.seqs.push(this.#session.append('assistant/chunk', data).seq);
+  }
+
+  /**
+   * What the thread tells becomes an event of the log.
+   * @returns how the turn ended, when this ended it
+   * @throws {ProtocolError} when it does not fit what is open
+   */
+  event(event: WorkerEvent): TurnEndReason | undefined {
+    switch (event.type) {
+      case 'assistant/chunk': {
+        const { turn, step, stream, chunk } = event.data;
+        const place = this.expectStep(turn, step).streams.get(stream);
+        if (place?.isFromThread !== true) refuse('parts of a stream that is not its own');
+        place.seqs.push(this.#session.append('assistant/chunk', { turn, step, chunk }).seq);
+        return undefined;
+      }
+      case 'assistant/message':
+        this.#assistantMessage(event.data);
+        return undefined;
+      case 'llm/retry':
+      case 'llm/retry-started':
+        this.expectStep(event.data.turn, event.data.step);
+        if (event.type === 'llm/retry') this.#session.append('llm/retry', event.data);
+        else this.#session.append('llm/retry-started', event.data);
+        return undefined;
+      case 'step/end':
+        this.expectStep(event.data.turn, event.data.step);
+        this.#session.append('step/end', event.data);
+        return undefined;
+      case 'turn/end':
+        return this.#turnEnd(event.data);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  /** The thread is gone: close what it left open, with the true reason. */
+  close(reason: TurnEndReason): void {
+    if (this.#open === undefined) return;
+    this.#open.cancel({ kind: 'disposed' });
+    closeOpenTurn(this.#session, reason, {
+      code: 'TOOL_OUTCOME_UNKNOWN',
+      message: 'The agent ended before this call was answered; what it did is unknown.',
+    });
+    this.#open = undefined;
+  }
+
+  /** How a turn that was told to stop is written down. */
+  reasonOf(cause: CancelCause): TurnEndReason {
+    if (cause.kind !== 'limit') return { kind: 'aborted', reason: cause };
+    const message = this.#options.describeLimit(cause.limit);
+    return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
+  }
+
+  #assistantMessage(data: WorkerEventOf<'assistant/message'>['data']): void {
+    const { turn, step, stream, parts, message, usage, interrupted } = data;
+    const place = this.expectStep(turn, step).streams.get(stream);
+    if (place === undefined) refuse('a message of a stream that was not opened');
+    this.#session.append(
+      'assistant/message',
+      {
+        turn,
+        step,
+        message,
+        ...(usage === undefined ? {} : { usage }),
+        ...(interrupted === undefined ? {} : { interrupted }),
+      },
+      { sources: place.seqs.slice(0, parts) },
+    );
+  }
+
+  #turnEnd({ turn, reason }: WorkerEventOf<'turn/end'>['data']): TurnEndReason {
+    const open = this.#open;
+    if (open?.number !== turn || this.#session.open?.step !== undefined) {
+      refuse(`the end of turn ${turn}, which it does not stand at`);
+    }
+    const end = this.#endReason(open, reason);
+    this.#session.append('turn/end', { turn, reason: end });
+    this.#open = undefined;
+    return end;
+  }
+
+  #endReason(open: OpenTurn, reason: WorkerEventOf<'turn/end'>['data']['reason']): TurnEndReason {
+    switch (reason.kind) {
+      case 'completed':
+      case 'max-tokens':
+      case 'blocked':
+        return { kind: reason.kind };
+      case 'aborted':
+        if (open.cause === undefined) refuse('an abort that nobody asked for');
+        return this.reasonOf(open.cause);
+      case 'error':
+        return { kind: 'error', error: failureOf(reason.error) };
+      default:
+        return reason satisfies never;
+    }
+  }
+}
+
+function failureOf(error: Failure | undefined): Failure {
+  return error ?? { code: 'UNKNOWN', message: 'The turn failed without saying why.' };
+}
+
+function refuse(what: string): never {
+  throw new ProtocolError('PROTOCOL_VIOLATION', `A thread tells of ${what}.`);
+}

@@ -1,0 +1,103 @@
+import { availableParallelism } from 'node:os';
+import { ArgumentError } from '../../protocol/errors.ts';
+
+/** Limits of a harness, as a caller may set them. Times are milliseconds. */
+export interface HarnessLimits {
+  /** How deep delegation may go: 0 forbids it. Default 3. */
+  readonly maxDepth?: number;
+  /** Threads that may exist at once, warm ones included. Default 64. */
+  readonly maxThreads?: number;
+  /**
+   * Heap of one agent's thread in MiB, 32 to 4096. Default 256. A limit that the process's own
+   * flags would make void refuses the start; `'unlimited'` accepts whatever Node gives.
+   */
+  readonly memoryMb?: number | 'unlimited';
+  /** Wall time of one turn of a child, waiting included. Default 600 000. */
+  readonly turnMs?: number;
+  /** From the request to stop an agent to the end of its thread by force. Default 2 000. */
+  readonly stopGraceMs?: number;
+  /** From an interrupt to the end of a thread that does not obey it. Default 5 000. */
+  readonly interruptGraceMs?: number;
+  /** From the construction of a thread to its first sign of life. Default 10 000. */
+  readonly startMs?: number;
+  /** Flags for the threads, such as `--permission`. Default none. */
+  readonly execArgv?: readonly string[];
+}
+
+export interface ResolvedLimits {
+  readonly maxDepth: number;
+  readonly maxThreads: number;
+  readonly memoryMb: number | 'unlimited';
+  readonly turnMs: number;
+  readonly stopGraceMs: number;
+  readonly interruptGraceMs: number;
+  readonly startMs: number;
+  readonly execArgv: readonly string[];
+}
+
+/** What distinguishes one thread from another before it has an agent. */
+export interface ThreadLimits {
+  readonly memoryMb: number | 'unlimited';
+}
+
+const MEMORY_MB = { least: 32, most: 4096 } as const;
+
+/** @throws {ArgumentError} naming the limit and what it takes. */
+export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
+  const known = new Set([
+    'maxDepth',
+    'maxThreads',
+    'memoryMb',
+    'turnMs',
+    'stopGraceMs',
+    'interruptGraceMs',
+    'startMs',
+    'execArgv',
+  ]);
+  for (const key of Object.keys(limits)) {
+    if (!known.has(key)) throw new ArgumentError(`There is no limit "${key}".`);
+  }
+  return {
+    maxDepth: natural('maxDepth', limits.maxDepth ?? 3, 0),
+    maxThreads: natural('maxThreads', limits.maxThreads ?? 64, 1),
+    memoryMb: memoryMb(limits.memoryMb ?? 256),
+    turnMs: duration('turnMs', limits.turnMs ?? 600_000),
+    stopGraceMs: duration('stopGraceMs', limits.stopGraceMs ?? 2_000),
+    interruptGraceMs: duration('interruptGraceMs', limits.interruptGraceMs ?? 5_000),
+    startMs: duration('startMs', limits.startMs ?? 10_000),
+    execArgv: [...(limits.execArgv ?? [])],
+  };
+}
+
+/** @throws {ArgumentError} outside 32 to 4096 MiB. */
+export function memoryMb(value: number | 'unlimited'): number | 'unlimited' {
+  if (value === 'unlimited') return value;
+  if (!Number.isFinite(value) || value < MEMORY_MB.least || value > MEMORY_MB.most) {
+    throw new ArgumentError(
+      `The limit memoryMb takes ${MEMORY_MB.least} to ${MEMORY_MB.most} or 'unlimited', not ${value}.`,
+    );
+  }
+  return value;
+}
+
+/** @throws {ArgumentError} unless the value is a positive number of milliseconds. */
+export function duration(name: string, value: number): number {
+  // A longer timer than this fires at once.
+  if (!Number.isFinite(value) || value <= 0 || value > 2 ** 31 - 1) {
+    throw new ArgumentError(
+      `The limit ${name} takes a positive number of milliseconds, not ${value}.`,
+    );
+  }
+  return value;
+}
+
+/** @throws {ArgumentError} unless the value is a whole number of at least `least`. */
+export function natural(name: string, value: number, least: number): number {
+  if (!Number.isSafeInteger(value) || Object.is(value, -0) || value < least) {
+    throw new ArgumentError(`"${name}" takes a whole number of at least ${least}, not ${value}.`);
+  }
+  return value;
+}
+
+/** Threads that may be starting at once: more would only make main wait longer for each. */
+export const STARTING_AT_ONCE = Math.max(1, availableParallelism());

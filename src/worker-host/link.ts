@@ -1,0 +1,193 @@
+/**
+ * Main's end of one agent's port. Validates what arrives, hands events on in order, passes calls
+ * to the dispatcher, keeps credit in both directions. Knows nothing of turns. The port is the
+ * thread's; a link belongs to one residency and reaches nothing after it was closed.
+ */
+import { ProtocolError } from '../../protocol/errors.ts';
+import type { ErrorRecord } from '../../protocol/error-record.ts';
+import type { FrameEndpoint } from '../../protocol/frame-endpoint.ts';
+import type { HostServices } from '../../protocol/host-services.ts';
+import type { StreamId } from '../../protocol/ids.ts';
+import type { ModelPart } from '../../protocol/model.ts';
+import type { Port } from '../../protocol/port.ts';
+import type { RpcCall, ToMain, WorkerEvent } from '../../protocol/to-main.ts';
+import type { ToWorker } from '../../protocol/to-worker.ts';
+import type { ToolSpec } from '../../protocol/tool.ts';
+import { checkCall, decodeFrame } from '../../protocol/validate.ts';
+import { DEFAULT_WINDOW, ReceiveWindow, SendWindow } from '../../protocol/window.ts';
+import type { WindowSize } from '../../protocol/window.ts';
+import { deferred } from '../base/deferred.ts';
+import type { Deferred } from '../base/deferred.ts';
+import { serveCalls } from './services.ts';
+
+export interface LinkOptions {
+  readonly port: Port;
+  readonly services: HostServices;
+  readonly window?: WindowSize;
+  /** Events of the session that are committed, for the acknowledgement. */
+  durable(): number;
+  ready(tools: readonly ToolSpec[]): void;
+  /** Throws a `ProtocolError` for an event that does not fit what is open. */
+  event(event: WorkerEvent): void;
+  stopped(): void;
+  fault(error: ErrorRecord): void;
+  /** Called once, for the first thing the protocol does not allow. Nothing is read after it. */
+  violation(error: ProtocolError): void;
+}
+
+/** Calls one agent may have open: a claim, a model request, and its tool calls twice over. */
+const MAX_OPEN_CALLS = 128;
+
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #endpoint: FrameEndpoint<RpcCall>;
+  readonly #sendWindow: SendWindow;
+  readonly #receiveWindow: ReceiveWindow;
+  readonly #onMessage = (value: unknown): void => this.#receive(value, true);
+  readonly #onMessageError = (): void =>
+    this.#fail(new ProtocolError('PROTOCOL_VIOLATION', 'A thread posted what cannot be read.'));
+  #state: 'open' | 'draining' | 'closed' = 'open';
+  #openCalls = 0;
+  #eventsReceived = 0;
+  #creditWait: Deferred<void> | undefined;
+  #ackScheduled = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#sendWindow = new SendWindow(options.window ?? DEFAULT_WINDOW);
+    this.#receiveWindow = new ReceiveWindow(options.window ?? DEFAULT_WINDOW);
+    this.#endpoint = serveCalls(options.services, (message) => {
+      this.#openCalls--;
+      this.#post({ type: 'reply', message });
+    });
+    options.port.on('message', this.#onMessage);
+    options.port.on('messageerror', this.#onMessageError);
+  }
+
+  wake(): void {
+    this.#post({ type: 'wake' });
+  }
+
+  interrupt(turn: number): void {
+    this.#post({ type: 'interrupt', turn });
+  }
+
+  stop(deadlineMs: number): void {
+    this.#post({ type: 'stop', deadlineMs });
+  }
+
+  /** Parts of a host stream; the caller waits for `credit` first. */
+  sendParts(stream: StreamId, parts: readonly ModelPart[], bytes: number): void {
+    if (this.#state !== 'open') return;
+    this.#sendWindow.spend(bytes);
+    this.#post({ type: 'parts', stream, parts, bytes });
+  }
+
+  /** `undefined` while parts may be sent; else a promise for when they may, or the link is closed. */
+  credit(): Promise<void> | undefined {
+    if (this.#state !== 'open' || this.#sendWindow.isOpen) return undefined;
+    this.#creditWait ??= deferred();
+    return this.#creditWait.promise;
+  }
+
+  /** No new call is served from now on; what the thread already said still counts. */
+  refuseCalls(): void {
+    if (this.#state === 'open') this.#state = 'draining';
+    this.#creditWait?.resolve();
+  }
+
+  /** The thread is gone: what its port still held, then nothing more. */
+  drain(held: readonly unknown[]): void {
+    this.refuseCalls();
+    for (const value of held) this.#receive(value, false);
+    this.close();
+  }
+
+  /** Nothing that is still under way can reach the log, the inbox or a successor after this. */
+  close(): void {
+    this.#state = 'closed';
+    this.#creditWait?.resolve();
+    this.#options.port.off('message', this.#onMessage);
+    this.#options.port.off('messageerror', this.#onMessageError);
+  }
+
+  #post(frame: ToWorker): void {
+    if (this.#state === 'closed') return;
+    this.#options.port.postMessage(frame);
+  }
+
+  #receive(value: unknown, isLive: boolean): void {
+    if (this.#state === 'closed') return;
+    try {
+      const { frame, bytes } = decodeFrame(value);
+      this.#dispatch(frame, bytes, isLive);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#fail(error);
+    }
+  }
+
+  #dispatch(frame: ToMain, bytes: number, isLive: boolean): void {
+    switch (frame.type) {
+      case 'ready':
+        return this.#options.ready(frame.tools);
+      case 'events':
+        return this.#events(frame.from, frame.events, bytes);
+      case 'call':
+        // A thread that is being ended, or is gone, claims nothing and starts nothing.
+        if (this.#state === 'open' && isLive) this.#call(frame.message);
+        return;
+      case 'ack':
+        if (!this.#sendWindow.acknowledge(frame.taken)) {
+          throw new ProtocolError('PROTOCOL_VIOLATION', 'An ack names parts that were not sent.');
+        }
+        if (this.#sendWindow.isOpen) {
+          this.#creditWait?.resolve();
+          this.#creditWait = undefined;
+        }
+        return;
+      case 'stopped':
+        return this.#options.stopped();
+      case 'fault':
+        return this.#options.fault(frame.error);
+      case 'up':
+        throw new ProtocolError('PROTOCOL_VIOLATION', 'An up frame came on the wrong port.');
+      default:
+        frame satisfies never;
+    }
+  }
+
+  #events(from: number, events: readonly WorkerEvent[], bytes: number): void {
+    if (!this.#receiveWindow.receive(bytes)) {
+      throw new ProtocolError('PROTOCOL_VIOLATION', 'Events were posted beyond the credit.');
+    }
+    if (from !== this.#eventsReceived) {
+      throw new ProtocolError('PROTOCOL_VIOLATION', `Event ${from} came out of order.`);
+    }
+    this.#eventsReceived += events.length;
+    for (const event of events) this.#options.event(event);
+    this.#receiveWindow.take();
+    if (this.#ackScheduled) return;
+    this.#ackScheduled = true;
+    // Not in this handler: a thread that posts in a loop would keep main in here for ever.
+    setImmediate(() => {
+      this.#ackScheduled = false;
+      const taken = this.#receiveWindow.acknowledgement();
+      if (taken !== undefined) this.#post({ type: 'ack', taken, durable: this.#options.durable() });
+    });
+  }
+
+  #call(message: unknown): void {
+    const call = checkCall(message);
+    if (++this.#openCalls > MAX_OPEN_CALLS) {
+      throw new ProtocolError('PROTOCOL_VIOLATION', 'Too many calls are open at once.');
+    }
+    this.#endpoint.deliver(call);
+  }
+
+  #fail(error: ProtocolError): void {
+    if (this.#state === 'closed') return;
+    this.close();
+    this.#options.violation(error);
+  }
+}

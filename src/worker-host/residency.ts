@@ -1,0 +1,140 @@
+/**
+ * One thread's life for one agent: from checkout to the moment nothing of it is left. It owns
+ * the thread, its link and its cancel cell, and knows the ladder from a request to stop to the
+ * end by force. What happened in the log meanwhile is the agent's.
+ */
+import { CancelFlag } from '../../protocol/cancel-flag.ts';
+import { WorkerError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
+import type { HostServices } from '../../protocol/host-services.ts';
+import type { WorkerEvent } from '../../protocol/to-main.ts';
+import type { ToolSpec } from '../../protocol/tool.ts';
+import type { WorkerInit } from '../../protocol/worker-init.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import { deferred, raceSignal } from '../base/deferred.ts';
+import type { CancelCause } from '../../protocol/session-events.ts';
+import { Link } from './link.ts';
+import type { AgentThread, ThreadEnd } from './thread.ts';
+
+export interface ResidencyOptions {
+  readonly thread: AgentThread;
+  readonly init: Omit<WorkerInit, 'cancel'>;
+  readonly clock: Clock;
+  /** From here to `ready`: modules are loaded in this time. */
+  readonly startMs: number;
+  /** The calls of this thread; made for this residency. */
+  services(residency: Residency): HostServices;
+  durable(): number;
+  event(event: WorkerEvent): void;
+}
+
+export class Residency {
+  readonly cancelFlag = new CancelFlag();
+  /** Messages a module model in this thread was given so far. */
+  knownMessages = 0;
+  readonly #options: ResidencyOptions;
+  readonly #link: Link;
+  readonly #ready = deferred<readonly ToolSpec[]>();
+  readonly ended: Promise<ThreadEnd>;
+  #isLive = true;
+  #stopTimer: Timer | undefined;
+
+  constructor(options: ResidencyOptions) {
+    this.#options = options;
+    const { thread } = options;
+    const port = thread.assign({ ...options.init, cancel: this.cancelFlag.buffer });
+    this.#link = new Link({
+      port,
+      services: options.services(this),
+      window: options.init.window,
+      durable: options.durable,
+      event: options.event,
+      ready: (tools) => this.#ready.resolve(tools),
+      stopped: () => thread.note('stopped'),
+      fault: (fault) => thread.note({ fault }),
+      violation: (error) => this.kill(error),
+    });
+    thread.onGone((held) => this.#link.drain(held));
+    this.#ready.promise.catch(() => {});
+    this.ended = thread.ended.then((end) => {
+      this.#isLive = false;
+      this.#stopTimer?.cancel();
+      // A thread that could not be ended told nobody that it is gone.
+      this.#link.close();
+      this.#ready.reject(
+        end.error ??
+          new WorkerError('WORKER_START_FAILED', 'The thread ended before its agent ran.'),
+      );
+      return end;
+    });
+  }
+
+  /** False from the moment this thread is being ended: no call of it is served any more. */
+  get isLive(): boolean {
+    return this.#isLive;
+  }
+
+  /** False as well while it was asked to stop: its open turn may end, but opens no other. */
+  get takesTurns(): boolean {
+    return this.#isLive && this.#stopTimer === undefined;
+  }
+
+  get link(): Link {
+    return this.#link;
+  }
+
+  /**
+   * The tools of the thread's modules, once they are loaded. On an abort the thread is ended.
+   * @throws {HarnessError} what ended the thread before; the signal's reason on an abort
+   */
+  async ready(signal?: AbortSignal): Promise<readonly ToolSpec[]> {
+    const { clock, startMs } = this.#options;
+    const timer = clock.after(startMs, () => {
+      const text = `The modules of an agent were not loaded within ${startMs} ms.`;
+      this.kill(new WorkerError('WORKER_START_TIMEOUT', text));
+    });
+    try {
+      return await raceSignal(this.#ready.promise, signal);
+    } catch (error) {
+      this.kill(new WorkerError('WORKER_EXITED', 'The start was given up.', { cause: error }));
+      await this.ended;
+      throw error;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  wake(): void {
+    this.#link.wake();
+  }
+
+  hold(held: boolean): void {
+    this.#options.thread.hold(held);
+  }
+
+  /** Tell the loop that this turn is to stop. The cell says it at once, the frame wakes it. */
+  interrupt(turn: number, cause: CancelCause['kind']): void {
+    this.cancelFlag.raise(turn, cause);
+    this.#link.interrupt(turn);
+  }
+
+  /** End politely, and by force after the grace. Idempotent. */
+  stop(graceMs: number, cause: CancelCause['kind']): Promise<ThreadEnd> {
+    if (this.#isLive && this.#stopTimer === undefined) {
+      this.cancelFlag.raiseForEver(cause);
+      this.#link.stop(graceMs);
+      this.#stopTimer = this.#options.clock.after(graceMs, () => {
+        const text = `The thread did not stop within ${graceMs} ms and was ended.`;
+        this.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
+      });
+    }
+    return this.ended;
+  }
+
+  /** End it now. Frames it already posted still count; nothing new is served. */
+  kill(reason: HarnessError): void {
+    this.#isLive = false;
+    this.#link.refuseCalls();
+    this.#options.thread.kill(reason);
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * The agent whose loop runs in a worker thread. Main keeps what decides: inbox, phase, the open
+ * turn, and whether waiting messages may open another. The thread is replaceable; an agent
+ * outlives it.
+ */
+import type { UserMessage } from '../../protocol/content.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { SubagentError, WorkerError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
+import type { WorkerEvent } from '../../protocol/to-main.ts';
+import type { ToolSpec } from '../../protocol/tool.ts';
+import type {
+  Agent,
+  AgentEvents,
+  AgentFailure,
+  AgentOptions,
+  AgentStatus,
+} from '../agent/agent.ts';
+import type { AgentSpec, PendingInput, PreparedAgent } from '../agent/agent-host.ts';
+import type { InboxView } from '../agent/agent.ts';
+import { Intake, Phase } from '../agent/intake.ts';
+import type { Clock, Timer } from '../base/clock.ts';
+import { deferred } from '../base/deferred.ts';
+import type { Emitter } from '../base/emitter.ts';
+import type { ModelRoute } from '../models/routes.ts';
+import type { Session } from '../session/session.ts';
+import type { ServedAgent } from './agent-services.ts';
+import { Conversation } from './conversation.ts';
+import type { OpenTurn } from './conversation.ts';
+import type { Residency } from './residency.ts';
+import type { ThreadEnd } from './thread.ts';
+
+export interface ThreadAgentLimits {
+  /** Wall time of one turn; `undefined`: none. */
+  readonly turnMs: number | undefined;
+  readonly stopGraceMs: number;
+  readonly interruptGraceMs: number;
+}
+
+export interface ThreadAgentOptions {
+  readonly spec: AgentSpec;
+  readonly limits: ThreadAgentLimits;
+  readonly clock: Clock;
+  readonly observers: Emitter<AgentEvents>;
+  /**
+   * A thread for this agent, up and with its modules loaded. Contract: after an abort of the
+   * signal it rejects, and nothing of the thread is left.
+   */
+  reside(agent: ThreadAgent, signal: AbortSignal, isFirst: boolean): Promise<Residency>;
+}
+
+export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
+  readonly id: SessionId;
+  readonly session: Session;
+  readonly options: AgentOptions;
+  readonly route: ModelRoute | undefined;
+  readonly conversation: Conversation;
+  readonly #options: ThreadAgentOptions;
+  readonly #intake: Intake;
+  readonly #phase: Phase;
+  readonly #ending = new AbortController();
+  #residency: Residency | undefined;
+  #arrival: Promise<void> | undefined;
+  #turnTimers: Timer[] = [];
+  #disposal: Promise<void> | undefined;
+
+  constructor(options: ThreadAgentOptions) {
+    const { spec, limits, observers } = options;
+    this.#options = options;
+    this.session = spec.session;
+    this.id = spec.session.id;
+    this.options = spec.options;
+    this.route = spec.route;
+    this.conversation = new Conversation({
+      session: spec.session,
+      descriptor: spec.descriptor,
+      describeLimit: (limit) =>
+        `The turn ran longer than its limit: ${limit} is ${limits.turnMs} ms.`,
+    });
+    this.#phase = new Phase(this, observers);
+    this.#intake = new Intake({
+      agent: this,
+      session: spec.session,
+      observers,
+      resumed: spec.resumed,
+      onAccepted: () => this.#setPhase('running'),
+      onWake: () => this.#wake(),
+      onWithdrawn: () => {
+        if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#becomeIdle();
+      },
+    });
+  }
+
+  get agent(): Agent {
+    return this;
+  }
+
+  get status(): AgentStatus {
+    return this.#phase.status;
+  }
+
+  get inbox(): InboxView {
+    return this.#intake.inbox;
+  }
+
+  get isClosing(): boolean {
+    return this.#intake.isClosed;
+  }
+
+  /** True while its thread has nothing to do, so that it may be taken for someone else. */
+  get isReclaimable(): boolean {
+    return this.status === 'idle' && this.#residency?.takesTurns === true && !this.isClosing;
+  }
+
+  followup(message: UserMessage): void {
+    this.#intake.accept(message, 'next-turn', true);
+  }
+
+  steer(message: UserMessage): void {
+    // After an abort the step this was meant for will not come: it gets a turn of its own.
+    const isAborting = this.conversation.open?.cause !== undefined;
+    this.#intake.accept(message, isAborting ? 'next-turn' : 'next-step', true);
+  }
+
+  inject(message: UserMessage): void {
+    this.#intake.accept(message, 'next-step', false);
+  }
+
+  cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
+    if (!keepInbox) this.#intake.inbox.clear();
+    if (this.status === 'idle') return;
+    this.#intake.park();
+    const turn = this.conversation.open;
+    if (turn?.cancel(cause) !== true) return;
+    this.#residency?.interrupt(turn.number, cause.kind);
+    const { interruptGraceMs } = this.#options.limits;
+    this.#whileOpen(turn, interruptGraceMs, () => {
+      const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
+      this.#residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
+    });
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#phase.whenIdle();
+  }
+
+  /** The first thread, before anybody can see the agent. What fails here fails the start. */
+  async settleIn(signal: AbortSignal | undefined): Promise<void> {
+    const abort = (): void => this.#ending.abort(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      this.#adopt(await this.#options.reside(this, this.#ending.signal, true));
+    } finally {
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  activate(): void {
+    this.#intake.open();
+    this.#residency?.hold(false);
+  }
+
+  dispose(pending: PendingInput): Promise<void> {
+    if (this.#disposal !== undefined) return this.#disposal;
+    const { promise, resolve } = deferred<void>();
+    // Its presence is the end of admission, set before anything is told or cancelled.
+    this.#disposal = promise;
+    this.#intake.close();
+    this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
+    if (pending === 'discard') this.#intake.inbox.clear();
+    this.conversation.open?.cancel({ kind: 'disposed' });
+    this.#residency?.hold(true);
+    const { stopGraceMs } = this.#options.limits;
+    const stopped = this.#residency?.stop(stopGraceMs, 'disposed');
+    resolve(this.#release(stopped));
+    return promise;
+  }
+
+  /** Give the idle thread up; the next wake brings another. */
+  async leaveThread(): Promise<void> {
+    await this.#residency?.stop(this.#options.limits.stopGraceMs, 'disposed');
+  }
+
+  // What the services of its threads ask.
+
+  accepted(): Promise<void> {
+    return this.#intake.settled();
+  }
+
+  takeTurn(): { turn: OpenTurn; messages: readonly UserMessage[] } | undefined {
+    if (!this.#intake.mayOpenTurn) {
+      // Idle from this line on. There is no await between the look and this, or a message
+      // accepted in between would wait for a wake that nobody sends.
+      this.#becomeIdle();
+      return undefined;
+    }
+    const turn = this.conversation.openTurn();
+    const { turnMs } = this.#options.limits;
+    if (turnMs !== undefined) {
+      this.#whileOpen(turn, turnMs, () =>
+        this.cancel({ kind: 'limit', limit: 'turnMs' }, { keepInbox: true }),
+      );
+    }
+    return { turn, messages: this.#intake.inbox.claim('turn', turn.number) };
+  }
+
+  takeStep(turn: OpenTurn): readonly UserMessage[] {
+    return this.#intake.inbox.claim('step', turn.number);
+  }
+
+  async compose(
+    turn: OpenTurn,
+  ): Promise<{ system: string | undefined; tools: readonly ToolSpec[] }> {
+    const { prompt, tools } = this.#options.spec;
+    const { provider, model } = this.options;
+    const { cwd } = this.session.header;
+    const system = await prompt.assemble({
+      agent: this,
+      ...(provider === undefined ? {} : { provider }),
+      ...(model === undefined ? {} : { model }),
+      ...(cwd === undefined ? {} : { cwd }),
+      signal: turn.signal,
+    });
+    return { system, tools: tools.view() };
+  }
+
+  /** One event of the current thread. */
+  onEvent(event: WorkerEvent): void {
+    const end = this.conversation.event(event);
+    if (end !== undefined) this.#turnEnded(event.data.turn, end);
+  }
+
+  #wake(): void {
+    if (this.#residency?.takesTurns === true) return this.#residency.wake();
+    // One arrival at a time; after a thread that is on its way out `#onEnded` brings the next.
+    if (this.#residency !== undefined || this.#arrival !== undefined) return;
+    this.#arrival = this.#options.reside(this, this.#ending.signal, false).then(
+      (residency) => {
+        this.#arrival = undefined;
+        this.#adopt(residency);
+        residency.wake();
+      },
+      (error: unknown) => {
+        this.#arrival = undefined;
+        this.#intake.park();
+        if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
+        this.#becomeIdle();
+      },
+    );
+  }
+
+  #adopt(residency: Residency): void {
+    this.#residency = residency;
+    residency.hold(this.status === 'running');
+    void residency.ended.then((end) => this.#onEnded(residency, end));
+  }
+
+  /** The thread is gone, and all it said is in the log: close what it left open. */
+  #onEnded(residency: Residency, { error }: ThreadEnd): void {
+    if (this.#residency !== residency) return;
+    this.#residency = undefined;
+    const turn = this.conversation.open;
+    if (turn !== undefined) {
+      const reason =
+        turn.cause === undefined ? crashed(error) : this.conversation.reasonOf(turn.cause);
+      // A crash parks what waits; a cancel did that already, unless something came after it.
+      if (turn.cause === undefined) this.#intake.park();
+      this.conversation.close(reason);
+      this.#turnEnded(turn.number, reason);
+    } else if (error !== undefined && !this.isClosing) {
+      this.#intake.park();
+      this.#tell(undefined, error);
+    }
+    if (this.status !== 'running') return;
+    if (this.#intake.mayOpenTurn) this.#wake();
+    else this.#becomeIdle();
+  }
+
+  #turnEnded(turn: number, reason: TurnEndReason): void {
+    this.#clearTimers();
+    if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park();
+    if (reason.kind === 'error') this.#tell(turn, reason.error);
+  }
+
+  #tell(turn: number | undefined, { code, message }: AgentFailure): void {
+    this.#options.observers.emit('agent/error', {
+      agent: this,
+      ...(turn === undefined ? {} : { turn }),
+      error: { code, message },
+    });
+  }
+
+  /** Run this unless the turn is over by then. */
+  #whileOpen(turn: OpenTurn, ms: number, run: () => void): void {
+    const timer = this.#options.clock.after(ms, () => {
+      if (this.conversation.open === turn) run();
+    });
+    this.#turnTimers.push(timer);
+  }
+
+  #clearTimers(): void {
+    for (const timer of this.#turnTimers.splice(0)) timer.cancel();
+  }
+
+  #becomeIdle(): void {
+    this.#setPhase('idle');
+  }
+
+  #setPhase(status: AgentStatus): void {
+    this.#residency?.hold(status === 'running');
+    this.#phase.set(status);
+  }
+
+  async #release(stopped: Promise<unknown> | undefined): Promise<void> {
+    await stopped;
+    // A thread that was on its way is told by the signal; nothing of it is left after this.
+    await this.#arrival;
+    this.#clearTimers();
+    this.#becomeIdle();
+    await this.#options.spec.scope.dispose();
+  }
+}
+
+function crashed(error: HarnessError | undefined): TurnEndReason {
+  return {
+    kind: 'error',
+    error: {
+      code: error?.code ?? 'WORKER_EXITED',
+      message: error?.message ?? 'The thread ended while its turn was open.',
+    },
+  };
+}

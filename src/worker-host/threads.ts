@@ -1,0 +1,219 @@
+/**
+ * Where threads come from: warm ones that never served anyone, new ones while the cap allows,
+ * and a fair queue beyond it. A thread that was checked out never comes back. Only a few are
+ * starting at any time, because every start takes main's attention.
+ */
+import { SubagentError, WorkerError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
+import { deferred } from '../base/deferred.ts';
+import type { Deferred } from '../base/deferred.ts';
+import type { ThreadLimits } from './limits.ts';
+import type { AgentThread, ThreadFactory } from './thread.ts';
+
+export interface ThreadsOptions {
+  readonly factory: ThreadFactory;
+  /** Limits of the warm threads. */
+  readonly defaults: ThreadLimits;
+  /** Unused threads to keep ready. */
+  readonly warm: number;
+  /** Threads that may exist at once, warm ones included. */
+  readonly maxThreads: number;
+  readonly startingAtOnce: number;
+  /**
+   * The queue cannot move: every thread has an agent. Called in a tick of its own; it may free
+   * a thread, or refuse the newest entry.
+   */
+  onFull(): void;
+}
+
+interface Request {
+  readonly limits: ThreadLimits;
+  readonly result: Deferred<AgentThread>;
+  /** A start may be refused when nothing can move; the wake of an accepted message may not. */
+  readonly isRefusable: boolean;
+}
+
+export class Threads {
+  readonly #options: ThreadsOptions;
+  readonly #live = new Set<AgentThread>();
+  readonly #handedOut = new WeakSet<AgentThread>();
+  readonly #warm: AgentThread[] = [];
+  readonly #queue: Request[] = [];
+  #starting = 0;
+  #isClosed = false;
+  #refillScheduled = false;
+  #fullScheduled = false;
+
+  constructor(options: ThreadsOptions) {
+    this.#options = options;
+    this.#scheduleRefill();
+  }
+
+  get liveCount(): number {
+    return this.#live.size;
+  }
+
+  get queueLength(): number {
+    return this.#queue.length;
+  }
+
+  /**
+   * A thread that is up and waits for an agent; from here on it is the caller's to end.
+   * @throws {WorkerError} when it did not start
+   * @throws {SubagentError} `DRAINING` when the harness closes, `CAPACITY` when refused
+   */
+  checkout(
+    limits: ThreadLimits,
+    options: { readonly signal?: AbortSignal | undefined; readonly isRefusable: boolean },
+  ): Promise<AgentThread> {
+    const { signal } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#isClosed) return Promise.reject(closing());
+    const request: Request = { limits, result: deferred(), isRefusable: options.isRefusable };
+    const onAbort = (): void => {
+      this.#drop(request);
+      request.result.reject(signal?.reason);
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    // Wakes of accepted messages go before starts that were never accepted.
+    const place = request.isRefusable ? -1 : this.#queue.findIndex((other) => other.isRefusable);
+    if (place < 0) this.#queue.push(request);
+    else this.#queue.splice(place, 0, request);
+    this.#pump();
+    return request.result.promise
+      .then((thread) => {
+        if (!signal?.aborted) return thread;
+        // Aborted in the tick in which the thread was handed over.
+        this.#giveBack(thread);
+        throw signal.reason;
+      })
+      .finally(() => signal?.removeEventListener('abort', onAbort));
+  }
+
+  /** Refuse the newest start that waits. False when only wakes wait. */
+  refuseNewest(error: HarnessError): boolean {
+    const request = this.#queue.findLast((other) => other.isRefusable);
+    if (request === undefined) return false;
+    this.#drop(request);
+    request.result.reject(error);
+    return true;
+  }
+
+  /** Refuse what waits and end every thread that has no agent. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const request of this.#queue.splice(0)) request.result.reject(closing());
+    await this.#endUnused();
+  }
+
+  async #endUnused(): Promise<void> {
+    const unused = [...this.#live].filter((thread) => !this.#handedOut.has(thread));
+    for (const thread of unused) thread.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+    await Promise.all(unused.map((thread) => thread.ended));
+  }
+
+  #pump(): void {
+    for (let request = this.#queue[0]; request !== undefined; request = this.#queue[0]) {
+      const { limits } = request;
+      const place = this.#warm.findIndex((thread) => thread.limits.memoryMb === limits.memoryMb);
+      const [warm] = place < 0 ? [] : this.#warm.splice(place, 1);
+      if (warm !== undefined) {
+        this.#queue.shift();
+        this.#hand(warm, request);
+        continue;
+      }
+      if (this.#live.size >= this.#options.maxThreads) {
+        // A warm thread with other limits only stands in the way.
+        const idle = this.#warm.shift();
+        if (idle !== undefined) idle.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+        else this.#scheduleFull();
+        return;
+      }
+      if (this.#starting >= this.#options.startingAtOnce) return;
+      this.#queue.shift();
+      this.#start(limits, request);
+    }
+    this.#scheduleRefill();
+  }
+
+  #start(limits: ThreadLimits, request: Request | undefined): void {
+    const thread = this.#options.factory(limits);
+    this.#live.add(thread);
+    this.#starting++;
+    void thread.ended.then(() => {
+      this.#live.delete(thread);
+      const place = this.#warm.indexOf(thread);
+      if (place >= 0) this.#warm.splice(place, 1);
+      this.#pump();
+    });
+    thread.up.then(
+      () => {
+        this.#starting--;
+        if (request !== undefined) this.#hand(thread, request);
+        else this.#giveBack(thread);
+        this.#pump();
+      },
+      (error: unknown) => {
+        this.#starting--;
+        request?.result.reject(error);
+        this.#pump();
+      },
+    );
+  }
+
+  #hand(thread: AgentThread, request: Request): void {
+    this.#handedOut.add(thread);
+    thread.hold(true);
+    // If the wait ended before its thread was up, the thread goes back unused.
+    request.result.promise.catch(() => this.#giveBack(thread));
+    request.result.resolve(thread);
+  }
+
+  /** An unused thread with the default limits stays warm; another one has no use. */
+  #giveBack(thread: AgentThread): void {
+    this.#handedOut.delete(thread);
+    const { defaults, warm } = this.#options;
+    const isUseful = thread.limits.memoryMb === defaults.memoryMb && this.#warm.length < warm;
+    if (this.#isClosed || !isUseful) {
+      thread.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+      return;
+    }
+    thread.hold(false);
+    this.#warm.push(thread);
+    this.#pump();
+  }
+
+  #drop(request: Request): void {
+    const place = this.#queue.indexOf(request);
+    if (place >= 0) this.#queue.splice(place, 1);
+  }
+
+  #scheduleRefill(): void {
+    if (this.#refillScheduled || this.#isClosed || this.#options.warm === 0) return;
+    this.#refillScheduled = true;
+    // Not in the caller's way: what was just handed out goes first.
+    setImmediate(() => {
+      this.#refillScheduled = false;
+      const { warm, maxThreads, startingAtOnce, defaults } = this.#options;
+      if (this.#isClosed || this.#queue.length > 0) return;
+      if (this.#warm.length + this.#starting >= warm || this.#live.size >= maxThreads) return;
+      if (this.#starting >= startingAtOnce) return;
+      this.#start(defaults, undefined);
+      this.#scheduleRefill();
+    });
+  }
+
+  #scheduleFull(): void {
+    if (this.#fullScheduled) return;
+    this.#fullScheduled = true;
+    setImmediate(() => {
+      this.#fullScheduled = false;
+      if (this.#queue.length > 0 && this.#live.size >= this.#options.maxThreads) {
+        this.#options.onFull();
+      }
+    });
+  }
+}
+
+const closing = (): SubagentError =>
+  new SubagentError('DRAINING', 'No agent can be started: the harness is being disposed.');

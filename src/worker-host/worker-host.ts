@@ -1,0 +1,237 @@
+/** Runs agents in worker threads: gives each its thread, its link and what its calls reach. */
+import { SubagentError } from '../../protocol/errors.ts';
+import { HarnessError } from '../../protocol/errors.ts';
+import { MessageId } from '../../protocol/ids.ts';
+import type { ToolResultMessage } from '../../protocol/content.ts';
+import type { ToolCallRequest } from '../../protocol/host-services.ts';
+import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
+import type { ToolModule } from '../../protocol/tool.ts';
+import { DEFAULT_WINDOW } from '../../protocol/window.ts';
+import type { WorkerInit } from '../../protocol/worker-init.ts';
+import type { Agent, AgentEvents } from '../agent/agent.ts';
+import type { AgentHost, AgentSpec, PreparedAgent } from '../agent/agent-host.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Emitter } from '../base/emitter.ts';
+import { newId } from '../base/ids.ts';
+import type { Logger } from '../base/logger.ts';
+import { ModelGateway } from '../models/gateway.ts';
+import { ToolDesk } from '../tools/desk.ts';
+import type { ToolResult } from '../tools/results.ts';
+import { createUserMessage } from '../agent/agent.ts';
+import { AgentServices } from './agent-services.ts';
+import { duration, memoryMb } from './limits.ts';
+import type { ResolvedLimits } from './limits.ts';
+import { Residency } from './residency.ts';
+import { ThreadAgent } from './thread-agent.ts';
+import type { ThreadFactory } from './thread.ts';
+import { Threads } from './threads.ts';
+
+export interface WorkerHostOptions {
+  readonly limits: ResolvedLimits;
+  readonly factory: ThreadFactory;
+  /** Unused threads to keep ready. */
+  readonly warm: number;
+  readonly startingAtOnce: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly observers: Emitter<AgentEvents>;
+  /** The tools that every thread loads. */
+  toolModules(): readonly ToolModule[];
+  /** True while an agent can only go on when a child of its own does. */
+  isWaiting(agent: Agent): boolean;
+}
+
+/** Tool calls of one step that may be in flight together. */
+const TOOL_CONCURRENCY = 10;
+
+export class WorkerHost implements AgentHost {
+  readonly #options: WorkerHostOptions;
+  readonly #threads: Threads;
+  /** Agents whose thread was taken, longest first; the order in which idle ones give theirs up. */
+  readonly #resident = new Set<ThreadAgent>();
+
+  constructor(options: WorkerHostOptions) {
+    this.#options = options;
+    const { limits, factory, warm, startingAtOnce } = options;
+    this.#threads = new Threads({
+      factory,
+      defaults: { memoryMb: limits.memoryMb },
+      warm: Math.min(warm, limits.maxThreads),
+      maxThreads: limits.maxThreads,
+      startingAtOnce,
+      onFull: () => this.#makeRoom(),
+    });
+  }
+
+  get threads(): Threads {
+    return this.#threads;
+  }
+
+  async prepare(spec: AgentSpec, signal?: AbortSignal): Promise<PreparedAgent> {
+    const { limits, clock, observers } = this.#options;
+    const isChild = (spec.session.header.delegationDepth ?? 0) > 0;
+    const turnMs = duration('turnMs', spec.limits.turnMs ?? limits.turnMs);
+    const memory = memoryMb(spec.limits.memoryMb ?? limits.memoryMb);
+    const agent = new ThreadAgent({
+      spec,
+      // Nobody else limits a child; a root is its host's own.
+      limits: {
+        ...limits,
+        turnMs: isChild || spec.limits.turnMs !== undefined ? turnMs : undefined,
+      },
+      clock,
+      observers,
+      reside: (self, ending, isFirst) => this.#reside(self, spec, memory, ending, isFirst),
+    });
+    try {
+      await agent.settleIn(signal);
+    } catch (error) {
+      await agent.dispose('keep');
+      throw error;
+    }
+    return agent;
+  }
+
+  /** Refuse what waits and end the threads that have no agent; those of agents are theirs. */
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+
+  async #reside(
+    agent: ThreadAgent,
+    spec: AgentSpec,
+    memory: number | 'unlimited',
+    signal: AbortSignal,
+    isFirst: boolean,
+  ): Promise<Residency> {
+    const { clock, logger, limits } = this.#options;
+    const thread = await this.#threads.checkout(
+      { memoryMb: memory },
+      { signal, isRefusable: isFirst },
+    );
+    const gateway = new ModelGateway(clock);
+    const desk = new ToolDesk({
+      scope: spec.tools,
+      ports: deskPorts(agent),
+      clock,
+      logger,
+      concurrency: TOOL_CONCURRENCY,
+      abandonAfterMs: limits.stopGraceMs,
+    });
+    let residency: Residency;
+    try {
+      residency = new Residency({
+        thread,
+        init: this.#init(spec),
+        clock,
+        startMs: limits.startMs,
+        services: (self) => new AgentServices(agent, self, desk, gateway),
+        durable: () => agent.session.durable,
+        event: (event) => agent.onEvent(event),
+      });
+    } catch (error) {
+      // What the init holds cannot be cloned, or the thread died in between.
+      thread.kill(new HarnessError('WORKER_START_FAILED', 'The agent could not be handed over.'));
+      await thread.ended;
+      throw error;
+    }
+    this.#resident.add(agent);
+    void residency.ended.then(() => {
+      this.#resident.delete(agent);
+      desk.abandon();
+      void gateway.abortAll();
+    });
+    const tools = await residency.ready(signal);
+    try {
+      spec.tools.addModuleTools(tools);
+      if (isFirst) spec.tools.assertFilters();
+    } catch (error) {
+      residency.kill(new HarnessError('WORKER_START_FAILED', 'The start was refused.'));
+      await residency.ended;
+      throw error;
+    }
+    return residency;
+  }
+
+  #init(spec: AgentSpec): Omit<WorkerInit, 'cancel'> {
+    const { session, route } = spec;
+    const { cwd, delegationDepth = 0 } = session.header;
+    return {
+      sessionId: session.id,
+      ...(cwd === undefined ? {} : { cwd }),
+      depth: delegationDepth,
+      toolModules: this.#options.toolModules().map(({ module, options }) => ({
+        url: module.href,
+        ...(options === undefined ? {} : { options }),
+      })),
+      ...(route?.kind === 'module' ? { modelModule: route.module } : {}),
+      provider: route?.provider ?? spec.options.provider ?? '',
+      retryPolicy: route?.retryPolicy ?? DEFAULT_RETRY_POLICY,
+      window: DEFAULT_WINDOW,
+      toolConcurrency: TOOL_CONCURRENCY,
+    };
+  }
+
+  /**
+   * Every thread has an agent and someone waits for one. An idle agent's thread is taken; if
+   * every agent waits for a child of its own, nothing would ever move, so the newest start is
+   * refused.
+   */
+  #makeRoom(): void {
+    const agents = [...this.#resident];
+    const idle = agents.find((agent) => agent.isReclaimable);
+    if (idle !== undefined) {
+      void idle.leaveThread();
+      return;
+    }
+    if (!agents.every((agent) => this.#options.isWaiting(agent))) return;
+    const text =
+      `No thread is free: all ${this.#options.limits.maxThreads} are held by agents that wait ` +
+      'for children of their own. Delegate less deeply, or raise limits.maxThreads.';
+    this.#threads.refuseNewest(new SubagentError('CAPACITY', text));
+  }
+}
+
+/** Where a tool call and its result enter the log, and what it wants shown next. */
+function deskPorts(agent: ThreadAgent): ConstructorParameters<typeof ToolDesk>[0]['ports'] {
+  const { session } = agent;
+  return {
+    agent,
+    started({ turn, step, callId, name, arguments: raw }: ToolCallRequest) {
+      session.append('tool/call', { turn, step, callId, name, arguments: raw });
+      return session.committed();
+    },
+    settled({ turn, step, callId }: ToolCallRequest, result: ToolResult) {
+      const call = session.open?.unanswered.get(callId);
+      const message: ToolResultMessage = {
+        id: MessageId(newId()),
+        role: 'user',
+        content: [
+          {
+            type: 'tool-result',
+            toolCallId: callId,
+            content: result.content,
+            ...(result.isError ? { isError: true } : {}),
+          },
+        ],
+        source: { kind: 'tool', callId },
+      };
+      session.append(
+        'tool/result',
+        {
+          turn,
+          step,
+          message,
+          ...(result.error === undefined ? {} : { error: result.error }),
+          ...(result.meta === undefined ? {} : { meta: result.meta }),
+        },
+        call === undefined ? {} : { sources: [call.seq] },
+      );
+      // An agent that is being ended reads nothing more.
+      if (agent.isClosing) return;
+      for (const { content, source } of result.contexts) {
+        agent.inject(createUserMessage(content, source));
+      }
+    },
+  };
+}
