@@ -20,25 +20,48 @@ const entries: readonly {
     name: '.',
     source: 'src/index.ts',
     values: words(`
-      createHarness createUserMessage defineTool fromAiSdk openaiCompatible spawn
-      MemoryStore SqliteStore
-      HarnessError ArgumentError JsonSchemaError LimitError ProtocolError StoreError
-      SubagentDepthError SubagentError ToolFilterError WorkerError`),
-    types: [],
+      ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
+      ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
+      ToolFilterError WorkerError createHarness createUserMessage defineTool openSqliteStore
+      openaiCompatible spawn subagentTool textOf`),
+    types: words(`
+      Agent AgentEvents AgentFailure AgentHandle AgentLimits AgentMeta AgentOptions AgentStatus
+      Agents AssistantMessage CancelCause ChildScope ContentBlock CreateAgentOptions
+      CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents HarnessLimits
+      HarnessOptions HostHandle HostTool InboxView Json JsonObject ListenOptions Logger Message
+      MessageSource ModelAdapter ModelModule ModelPart ModelRequest ModelRoutes ModelSource
+      ObjectJsonSchema OnMessage OpenAiCompatibleOptions PromptContext PromptRegistry PromptScope
+      PromptSection PromptVariable ProviderFactory ProviderServices ResolvedSubagentStartRequest
+      ResumeAgentOptions RetryPolicy Session SessionEvent SessionEventMap SessionEventOf
+      SessionEventType SessionHeader SessionObservations SessionPersistence Sessions StoreAppend
+      StoredSession SubagentCapabilities SubagentDescriptor SubagentErrorCode SubagentEvents
+      SubagentProvider SubagentResult SubagentRun SubagentRuntime SubagentStartRequest
+      SubagentStopReason SubagentToolConfig ToolAgent ToolContext ToolDefinition ToolFilter
+      ToolGuard ToolModule ToolOutput ToolRegistry ToolRestriction ToolResultMessage ToolScope
+      ToolSpec TurnEndReason Usage UserMessage`),
   },
-  { name: './testing', source: 'src/testing.ts', values: words('gate scriptedModel'), types: [] },
+  {
+    name: './testing',
+    source: 'src/testing.ts',
+    values: words('gate scriptedModel'),
+    types: words(`
+      Gate Script ScriptedAnswer ScriptedCall ScriptedFunction ScriptedModel ScriptedStep
+      ScriptedText ScriptedToolCall`),
+  },
   {
     name: './worker',
     source: 'workers/index.ts',
     values: words('defineModel defineTool'),
     types: words(`
-      ContentBlock Failure FinishReason Json JsonObject Message ModelAdapter ModelPart ModelRequest
-      RetryPolicy ToolAgent ToolContext ToolDefinition ToolOutput ToolSpec Usage UserMessage`),
+      ContentBlock Failure FinishReason Json JsonObject Message ModelAdapter ModelPart
+      ModelRequest RetryPolicy ToolAgent ToolContext ToolDefinition ToolOutput ToolSpec Usage
+      UserMessage`),
   },
   {
     name: './protocol',
     source: 'protocol/index.ts',
-    values: words('CallId MessageId RunId SessionId StreamId'),
+    values: words(`
+      CallId MessageId RunId SessionId StreamId`),
     types: words(`
       AssistantMessage CancelCause ContentBlock CoordinatorMessageSource ErrorCode ErrorRecord
       Failure FinishReason HostServices InboxTarget Json JsonObject Message MessageSource

@@ -16,11 +16,12 @@ const SRC_RANKS: Readonly<Record<string, number>> = {
   jobs: 4,
   'subagent-tools': 5,
   providers: 5,
-  'harness.ts': 6,
-  'index.ts': 7,
-  'testing.ts': 7,
-  cli: 8,
-  examples: 8,
+  'harness-options.ts': 6,
+  'harness.ts': 7,
+  'index.ts': 8,
+  'testing.ts': 8,
+  cli: 9,
+  examples: 9,
 };
 const WORKER_RANKS: Readonly<Record<string, number>> = {
   'index.ts': 0,
