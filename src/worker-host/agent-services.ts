@@ -101,17 +101,15 @@ export class AgentServices implements HostServices {
       const { conversation, options, route, id } = this.#agent;
       const turn = conversation.expectStep(request.turn, request.step);
       const { provider, model, maxTokens } = options;
-      if (provider === undefined || route === undefined) {
-        throw Object.assign(new Error(`The agent "${id}" has no model to ask.`), {
-          code: 'UNKNOWN',
-        });
+      if (provider === undefined || model === undefined || route === undefined) {
+        throw new Error(`The agent "${id}" has no model to ask: set its provider and model.`);
       }
       const built = conversation.openRequest({
         provider,
-        model: model ?? '',
+        model,
         ...(maxTokens === undefined ? {} : { maxTokens }),
       });
-      const stream = conversation.openStream(turn, route.kind === 'module');
+      const stream = conversation.openStream(turn, built, route.kind === 'module');
       if (route.kind === 'module') {
         const knownMessages = this.#residency.knownMessages;
         this.#residency.knownMessages = built.messages.length;

@@ -21,6 +21,8 @@ import type { Session } from '../session/session.ts';
 /** A model stream of the open step: the events its parts became. */
 interface OpenStream {
   readonly seqs: number[];
+  readonly provider: string;
+  readonly model: string;
   /** True while its parts come from the thread. */
   readonly isFromThread: boolean;
 }
@@ -145,9 +147,10 @@ export class Conversation {
     };
   }
 
-  openStream(turn: OpenTurn, isFromThread: boolean): StreamId {
+  openStream(turn: OpenTurn, request: ModelRequest, isFromThread: boolean): StreamId {
     const stream = StreamId(`m${++this.#streams}`);
-    turn.streams.set(stream, { seqs: [], isFromThread });
+    const { provider, model } = request;
+    turn.streams.set(stream, { seqs: [], provider, model, isFromThread });
     return stream;
   }
 
@@ -216,12 +219,14 @@ export class Conversation {
     const { turn, step, stream, parts, message, usage, interrupted } = data;
     const place = this.expectStep(turn, step).streams.get(stream);
     if (place === undefined) refuse('a message of a stream that was not opened');
+    // Who said it is what main asked, whatever the thread says.
+    const { provider, model } = place;
     this.#session.append(
       'assistant/message',
       {
         turn,
         step,
-        message,
+        message: { ...message, source: { ...message.source, kind: 'model', provider, model } },
         ...(usage === undefined ? {} : { usage }),
         ...(interrupted === undefined ? {} : { interrupted }),
       },
