@@ -5,7 +5,7 @@
  */
 import { fail, succeed } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
-import { HarnessError, ProtocolError } from '../../protocol/errors.ts';
+import { ArgumentError, HarnessError, ProtocolError } from '../../protocol/errors.ts';
 import type {
   ClaimBoundary,
   ClaimReply,
@@ -93,7 +93,14 @@ export class AgentServices implements HostServices {
   }
 
   finishTool(callId: CallId, outcome: ToolOutcome): Promise<Outcome<ToolSettled>> {
-    return this.#answer(() => this.#desk.finish(callId, outcome));
+    return this.#answer(async () => {
+      try {
+        return await this.#desk.finish(callId, outcome);
+      } catch (error) {
+        if (!(error instanceof ArgumentError)) throw error;
+        throw new ProtocolError('PROTOCOL_VIOLATION', error.message);
+      }
+    });
   }
 
   openModel(request: ModelCallRequest): Promise<Outcome<ModelCallReply>> {
