@@ -42,7 +42,10 @@ export async function loadModules(
   if (init.modelModule === undefined) return { tools, model: undefined };
   const model = await exportOf(init.modelModule, load);
   const adapter = asModelAdapter(model);
-  return { tools, model: adapter ?? refuse(init.modelModule, 'its model has no function "stream"') };
+  return {
+    tools,
+    model: adapter ?? refuse(init.modelModule, 'its model has no function "stream"'),
+  };
 }
 
 /** What a model and main are told of a loaded tool. */

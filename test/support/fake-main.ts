@@ -21,7 +21,12 @@ import { SessionId, StreamId } from '../../protocol/ids.ts';
 import type { ModelPart } from '../../protocol/model.ts';
 import type { Port } from '../../protocol/port.ts';
 import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
-import type { ToMain, WorkerEvent, WorkerEventOf, WorkerEventType } from '../../protocol/to-main.ts';
+import type {
+  ToMain,
+  WorkerEvent,
+  WorkerEventOf,
+  WorkerEventType,
+} from '../../protocol/to-main.ts';
 import type { ToWorker } from '../../protocol/to-worker.ts';
 import { checkCall, decodeFrame } from '../../protocol/validate.ts';
 import { DEFAULT_WINDOW, ReceiveWindow, SendWindow } from '../../protocol/window.ts';

@@ -66,7 +66,10 @@ describe('runLoop', () => {
   it('goes on to the next step while tools were called, and says that the step did not conclude', async () => {
     const answers = [asksFor(['c1', 'read']), says('done')];
     const { main, stop } = fakeAgent({
-      script: { claim: claims(enter(1, 1), enter(1, 2), close(1)), openModel: () => answers.shift()! },
+      script: {
+        claim: claims(enter(1, 1), enter(1, 2), close(1)),
+        openModel: () => answers.shift()!,
+      },
     });
     main.wake();
     await main.untilSeen('claim(turn,false)', 2);
@@ -102,9 +105,15 @@ describe('runLoop', () => {
 
   it('remembers that an answer was cut off until the turn ends, and runs none of its tools', async () => {
     const cut = [...asksFor(['c1', 'read']).slice(0, -1)];
-    const answers = [[...cut, { type: 'finish', reason: { kind: 'max-tokens' } } as const], says('more')];
+    const answers = [
+      [...cut, { type: 'finish', reason: { kind: 'max-tokens' } } as const],
+      says('more'),
+    ];
     const { main, stop } = fakeAgent({
-      script: { claim: claims(enter(1, 1), enter(1, 2), close(1)), openModel: () => answers.shift()! },
+      script: {
+        claim: claims(enter(1, 1), enter(1, 2), close(1)),
+        openModel: () => answers.shift()!,
+      },
     });
     main.wake();
     await main.untilSeen('turn/end');
@@ -141,7 +150,12 @@ describe('runLoop', () => {
     main.wake();
     await main.untilSeen('turn/end');
     await stop();
-    expect(main.trail.slice(1, 5)).toEqual(['claim(turn,false)', 'openModel', 'step/end', 'turn/end']);
+    expect(main.trail.slice(1, 5)).toEqual([
+      'claim(turn,false)',
+      'openModel',
+      'step/end',
+      'turn/end',
+    ]);
     expect(main.eventsOf('turn/end')[0]?.reason).toEqual({
       kind: 'error',
       error: { message: 'It failed with AUTH.', code: 'AUTH', status: 401, requestId: 'r-1' },
@@ -210,7 +224,12 @@ describe('runLoop', () => {
     main.wake();
     await main.untilSeen('turn/end', 2);
     await stop();
-    expect(main.trail.slice(1, 5)).toEqual(['claim(turn,false)', 'openModel', 'step/end', 'turn/end']);
+    expect(main.trail.slice(1, 5)).toEqual([
+      'claim(turn,false)',
+      'openModel',
+      'step/end',
+      'turn/end',
+    ]);
     const [first, second] = main.eventsOf('turn/end');
     expect(first?.reason).toMatchObject({ kind: 'error', error: { code: 'FRAME_TOO_LARGE' } });
     expect(second?.reason).toEqual({ kind: 'completed' });
