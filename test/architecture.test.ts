@@ -268,14 +268,14 @@ describe('the table of scenarios', () => {
     const withRow = (text: string): readonly string[] =>
       checkTable(
         page.replace(row, () => text),
-        house({ 'test/a.test.ts': `it('is one', f);` }),
+        house({ 'test/a.test.ts': `describe('a', () => { it.each([])('is one', f); });` }),
       );
     const about = (complaints: readonly string[]): readonly string[] =>
       complaints.filter((complaint) => complaint.startsWith('S013'));
 
-    expect(about(withRow('| S013 | `a.test.ts › is one` |'))).toEqual([]);
-    expect(about(withRow('| S013 | `a.test.ts › is two` |'))).toEqual([
-      'S013 names a test that does not exist: a.test.ts › is two',
+    expect(about(withRow('| S013 | `a.test.ts › a › is one` |'))).toEqual([]);
+    expect(about(withRow('| S013 | `a.test.ts › a › is two` |'))).toEqual([
+      'S013 names a test that does not exist: a.test.ts › a › is two',
     ]);
     expect(about(withRow('| S013 | some day |'))).toEqual(['S013 names no test: some day']);
     expect(withRow('')).toContain('S013 is not where it belongs');

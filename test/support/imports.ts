@@ -25,7 +25,7 @@ export interface SourceFile {
   readonly exports: readonly string[];
   /** Those of its exports that are declared here and exist at run time. */
   readonly values: readonly string[];
-  /** The titles of its tests, as written. */
+  /** The names of its tests, as written: titles of groups, then its own, parted by ` › `. */
   readonly tests: readonly string[];
 }
 
@@ -61,7 +61,8 @@ export function parseFile(path: string, text: string): SourceFile {
     });
   };
 
-  const visit = (node: ts.Node): void => {
+  const visit = (node: ts.Node, group: string): void => {
+    let inner = group;
     if (ts.isImportDeclaration(node)) {
       add(node.moduleSpecifier, namesOfImport(node.importClause), isTypeOnlyImport(node));
     } else if (ts.isExportDeclaration(node)) {
@@ -80,8 +81,10 @@ export function parseFile(path: string, text: string): SourceFile {
       const [first] = node.arguments;
       if (first !== undefined && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
         add(first, ['*'], false);
-      } else if (first !== undefined && ts.isStringLiteralLike(first) && isTestCall(node)) {
-        tests.push(first.text);
+      } else if (first !== undefined && ts.isStringLiteralLike(first)) {
+        const callee = calleeOf(node);
+        if (callee === 'it' || callee === 'test') tests.push(group + first.text);
+        if (callee === 'describe') inner = `${group}${first.text} › `;
       }
     } else if (ts.isStatement(node) && isExported(node)) {
       const names = namesOfDeclaration(node);
@@ -90,9 +93,9 @@ export function parseFile(path: string, text: string): SourceFile {
         values.push(...names);
       }
     }
-    ts.forEachChild(node, visit);
+    ts.forEachChild(node, (child) => visit(child, inner));
   };
-  visit(source);
+  visit(source, '');
 
   const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
   return { path, text, lines, imports, exports, values, tests };
@@ -143,8 +146,8 @@ function namesOfDeclaration(node: ts.Statement): readonly string[] {
   return [];
 }
 
-/** `it('…')`, `test('…')`, and what hangs on them: `it.each([…])('…')`, `it.fails('…')`. */
-function isTestCall(node: ts.CallExpression): boolean {
+/** What is called in the end: `it` of `it('…')` and of `it.each([…])('…')`. */
+function calleeOf(node: ts.CallExpression): string | undefined {
   let callee: ts.Expression = node.expression;
   while (!ts.isIdentifier(callee)) {
     if (ts.isCallExpression(callee) || ts.isPropertyAccessExpression(callee)) {
@@ -152,8 +155,8 @@ function isTestCall(node: ts.CallExpression): boolean {
     } else if (ts.isTaggedTemplateExpression(callee)) {
       callee = callee.tag;
     } else {
-      return false;
+      return undefined;
     }
   }
-  return callee.text === 'it' || callee.text === 'test';
+  return callee.text;
 }
