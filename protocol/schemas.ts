@@ -50,6 +50,29 @@ const errorRecord = {
   additionalProperties: false,
 } as const;
 
+/** A reason of one of some kinds that say it all, or of one of those that come with `why`. */
+function kindOf(
+  bare: readonly string[],
+  explained: readonly string[],
+  why: { readonly [key: string]: JsonObject },
+): JsonObject {
+  return {
+    type: 'object',
+    oneOf: [
+      {
+        properties: { kind: { enum: bare } },
+        required: ['kind'],
+        additionalProperties: false,
+      },
+      {
+        properties: { kind: { enum: explained }, ...why },
+        required: ['kind', ...Object.keys(why)],
+        additionalProperties: false,
+      },
+    ],
+  };
+}
+
 const usage = {
   type: 'object',
   properties: {
@@ -130,15 +153,7 @@ const part = {
     {
       properties: {
         type: { const: 'finish' },
-        reason: {
-          type: 'object',
-          properties: {
-            kind: { enum: ['stop', 'tool-calls', 'max-tokens', 'aborted', 'error'] },
-            failure,
-          },
-          required: ['kind'],
-          additionalProperties: false,
-        },
+        reason: kindOf(['stop', 'tool-calls', 'max-tokens'], ['aborted', 'error'], { failure }),
         replayState: {},
       },
       required: ['reason'],
@@ -235,15 +250,9 @@ export const workerEventSchemas = {
     type: 'object',
     properties: {
       turn: NUMBERED,
-      reason: {
-        type: 'object',
-        properties: {
-          kind: { enum: ['completed', 'max-tokens', 'blocked', 'aborted', 'error'] },
-          error: failure,
-        },
-        required: ['kind'],
-        additionalProperties: false,
-      },
+      reason: kindOf(['completed', 'max-tokens', 'blocked', 'aborted'], ['error'], {
+        error: failure,
+      }),
     },
     required: ['turn', 'reason'],
     additionalProperties: false,

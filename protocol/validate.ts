@@ -46,7 +46,9 @@ export function decodeFrame(received: unknown): { frame: ToMain; bytes: number }
   if (!(received instanceof Uint8Array)) violation('A thread may post bytes only.');
   if (!(received.buffer instanceof ArrayBuffer)) violation('A frame must not share its memory.');
   const bytes = received.byteLength;
-  if (bytes > MAX_FRAME_BYTES) violation(`A frame of ${bytes} bytes is larger than allowed.`);
+  // A view of a few bytes brings its whole buffer with it.
+  const brought = received.buffer.byteLength;
+  if (brought > MAX_FRAME_BYTES) violation(`A frame of ${brought} bytes is larger than allowed.`);
   let value: unknown;
   try {
     value = unpack(received);
@@ -78,6 +80,7 @@ export function decodeFrame(received: unknown): { frame: ToMain; bytes: number }
  * @throws {ProtocolError} `PROTOCOL_VIOLATION`
  */
 export function checkCall(message: unknown): RpcCall {
+  if (typeof message !== 'object' || message === null) violation('A call must be an object.');
   const call = message as Record<string, unknown>;
   const keys = Object.keys(call).sort().join();
   if (keys !== 'argumentList,id,path,type') violation('A call has other parts than a call has.');

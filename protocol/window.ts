@@ -74,7 +74,7 @@ export class ReceiveWindow {
 
   /** One frame is dealt with; its credit may go back. */
   take(): void {
-    this.#taken++;
+    if (this.#taken < this.#received) this.#taken++;
   }
 
   /** The number to put in an `ack`, or `undefined` when the sender knows it already. */
