@@ -146,9 +146,7 @@ export class ToolDesk {
     }
     const { name } = entry.request;
     const result =
-      outcome.ok && entry.signal.aborted
-        ? results.aborted(name)
-        : results.reported(name, outcome);
+      outcome.ok && entry.signal.aborted ? results.aborted(name) : results.reported(name, outcome);
     const failure = this.#settle(entry, result);
     if (failure !== undefined) return Promise.reject(failure.error);
     return Promise.resolve(settledReply(result));
@@ -159,7 +157,9 @@ export class ToolDesk {
    * for they are known; every other call is dropped without one. Bodies here are told to stop,
    * and what they still do comes to nothing. The desk can be used again.
    */
-  abandon(reason: Error = new WorkerError('WORKER_EXITED', 'The thread of the call is gone.')): void {
+  abandon(
+    reason: Error = new WorkerError('WORKER_EXITED', 'The thread of the call is gone.'),
+  ): void {
     const entries = this.#schedule.takeAll();
     this.#entries.clear();
     for (const entry of entries) {
@@ -309,4 +309,7 @@ export class ToolDesk {
   }
 }
 
-const settledReply = ({ concludesTurn }: ToolResult): ToolSettled => ({ done: true, concludesTurn });
+const settledReply = ({ concludesTurn }: ToolResult): ToolSettled => ({
+  done: true,
+  concludesTurn,
+});

@@ -157,7 +157,8 @@ class SchemaWalk {
     fits(SCALAR_ONLY, SCALARS.includes(type));
     if (type === 'object') this.#checkObject(node, place, children);
     else if (type === 'array') {
-      if (node.has('items')) children.push({ node: node.get('items'), place: within(place, 'items') });
+      if (node.has('items'))
+        children.push({ node: node.get('items'), place: within(place, 'items') });
     } else this.#checkScalar(node, type, place);
   }
 

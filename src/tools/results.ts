@@ -85,7 +85,10 @@ export function abortedBeforeDispatch(name: string): ToolResult {
 }
 
 function invalidOutput(name: string, problem: string): ToolResult {
-  return refusal('INVALID_TOOL_OUTPUT', `The tool \`${name}\` ran and gave no usable result: ${problem}`);
+  return refusal(
+    'INVALID_TOOL_OUTPUT',
+    `The tool \`${name}\` ran and gave no usable result: ${problem}`,
+  );
 }
 
 /** What a body asked for while it ran. */
@@ -117,7 +120,7 @@ export function returned(
   }
   try {
     const content =
-      tool.output === undefined ? shown(value) : blocksOf(tool.output.render(args, value));
+      tool.output === undefined ? textOfValue(value) : blocksOf(tool.output.render(args, value));
     return deepFreeze({ content, isError: false, value, ...requests });
   } catch (error) {
     return invalidOutput(spec.name, toErrorRecord(error).message);
@@ -154,7 +157,7 @@ export function admitContext(message: UserMessage): UserMessage {
   return deepFreeze(copy) as UserMessage;
 }
 
-function shown(value: Json): readonly ContentBlock[] {
+function textOfValue(value: Json): readonly ContentBlock[] {
   return text(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
