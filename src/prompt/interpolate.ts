@@ -26,7 +26,8 @@ export function interpolate(
       throw new Error(`The prompt has a malformed variable \`{{${name.slice(0, 64)}}}\`.`);
     }
     const value = valueOf(name);
-    if (value === undefined) throw new Error(`The prompt names \`{{${name}}}\`, which has no value.`);
+    if (value === undefined)
+      throw new Error(`The prompt names \`{{${name}}}\`, which has no value.`);
     result += template.slice(at, open) + value;
     at = close + 2;
   }
