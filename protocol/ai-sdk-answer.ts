@@ -223,7 +223,12 @@ export class AiSdkAnswer {
 
   #replayState(): AiSdkReplayState | undefined {
     if (this.#blocks.every((block) => block.metadata === null)) return undefined;
-    return { aiSdk: 1, blocks: this.#blocks.map(({ type, metadata }) => ({ type, metadata })) };
+    const blocks = this.#blocks.map(({ type, text, metadata }) => ({
+      type,
+      isEmpty: type !== 'tool-call' && text === '',
+      metadata,
+    }));
+    return { aiSdk: 1, blocks };
   }
 }
 

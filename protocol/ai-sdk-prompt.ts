@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message, ToolResultBlock } from './content.ts';
+import type { ContentBlock, Message, ToolResultBlock } from './content.ts';
 import type { JsonObject } from './json.ts';
 import type { ModelRequest } from './model.ts';
 import { textOf } from './content.ts';
@@ -7,10 +7,15 @@ import { isPlainObject } from './json.ts';
 /** What providers attach to their own blocks and want back: signatures, item ids. */
 export type ProviderMetadata = JsonObject;
 
-/** The replay state of an answer of an AI SDK model: one entry per content block. */
+/** The replay state of an answer of an AI SDK model: one entry per block it streamed. */
 export type AiSdkReplayState = {
   readonly aiSdk: 1;
-  readonly blocks: readonly { readonly type: string; readonly metadata: ProviderMetadata | null }[];
+  readonly blocks: readonly {
+    readonly type: string;
+    /** No text came: such a block is left out of the message. */
+    readonly isEmpty: boolean;
+    readonly metadata: ProviderMetadata | null;
+  }[];
 };
 
 interface PromptPart {
@@ -70,21 +75,16 @@ function appendMessages(
   for (const message of messages) {
     const content: PromptPart[] = [];
     const results: PromptPart[] = [];
-    const metadata = message.role === 'assistant' ? replayed(message, provider) : [];
-    message.content.forEach((block, at) => {
-      const own = metadata[at] ?? null;
-      const providerOptions = own === null ? {} : { providerOptions: own };
+    for (const { block, metadata } of blocksOf(message, provider)) {
+      const providerOptions = metadata === null ? {} : { providerOptions: metadata };
       switch (block.type) {
         case 'text':
-          if (block.text !== '')
-            content.push({ type: 'text', text: block.text, ...providerOptions });
-          return;
+          content.push({ type: 'text', text: block.text, ...providerOptions });
+          break;
         case 'reasoning':
-          // A redacted one has no text; its metadata is all there is.
-          if (message.role === 'assistant' && (block.text !== '' || own !== null)) {
-            content.push({ type: 'reasoning', text: block.text, ...providerOptions });
-          }
-          return;
+          if (message.role === 'user') break;
+          content.push({ type: 'reasoning', text: block.text, ...providerOptions });
+          break;
         case 'tool-call':
           toolNames.set(block.id, block.name);
           content.push({
@@ -94,15 +94,15 @@ function appendMessages(
             input: inputOf(block.arguments),
             ...providerOptions,
           });
-          return;
+          break;
         case 'tool-result':
           results.push(resultPart(block, toolNames.get(block.toolCallId)));
-          return;
+          break;
         default:
           // A kind of a later version: a model that knows it not is not shown it.
           block satisfies never;
       }
-    });
+    }
     if (content.length > 0) prompt.push({ role: message.role, content });
     const last = prompt.at(-1);
     if (results.length === 0) continue;
@@ -132,17 +132,32 @@ function inputOf(text: string): unknown {
   return { raw: text };
 }
 
-/** The metadata of each block of an earlier answer, if the same provider gave it. */
-function replayed(
-  { source, content }: AssistantMessage,
-  provider: string,
-): readonly (ProviderMetadata | null)[] {
-  if (source.kind !== 'model' || source.provider !== provider) return [];
+interface PromptBlock {
+  readonly block: ContentBlock;
+  readonly metadata: ProviderMetadata | null;
+}
+
+/** The blocks of a message, with what the same provider attached to them when it made them. */
+function blocksOf({ source, content }: Message, provider: string): readonly PromptBlock[] {
+  const said = content.filter((block) => !isEmpty(block));
+  const plain = said.map((block) => ({ block, metadata: null }));
+  if (source.kind !== 'model' || source.provider !== provider) return plain;
   const state = source.replayState as Partial<AiSdkReplayState> | null | undefined;
-  if (state?.aiSdk !== 1 || !Array.isArray(state.blocks)) return [];
+  if (state?.aiSdk !== 1 || !Array.isArray(state.blocks)) return plain;
   const blocks: AiSdkReplayState['blocks'] = state.blocks;
+  const full = blocks.filter((block) => !block.isEmpty);
   const isSame =
-    blocks.length === content.length &&
-    blocks.every((block, at) => block.type === content[at]?.type);
-  return isSame ? blocks.map((block) => block.metadata) : [];
+    full.length === said.length && full.every((block, at) => block.type === said[at]?.type);
+  if (!isSame) return plain;
+  const inOrder = said.values();
+  return blocks.flatMap(({ type, isEmpty: isSilent, metadata }): PromptBlock[] => {
+    if (!isSilent) return [{ block: inOrder.next().value as ContentBlock, metadata }];
+    // Reasoning that is kept from us has no text; its metadata is all of it.
+    const isHidden = type === 'reasoning' && metadata !== null;
+    return isHidden ? [{ block: { type: 'reasoning', text: '' }, metadata }] : [];
+  });
+}
+
+function isEmpty(block: ContentBlock): boolean {
+  return (block.type === 'text' || block.type === 'reasoning') && block.text === '';
 }

@@ -210,6 +210,7 @@ describe('an AI SDK model', () => {
 
     const blocks = ['reasoning', 'text', 'tool-call', 'tool-call', 'tool-call'].map((type, at) => ({
       type,
+      isEmpty: false,
       metadata: at === 0 ? { acme: { signature: 's' } } : null,
     }));
     it.each([
@@ -225,6 +226,37 @@ describe('an AI SDK model', () => {
         ...(isBack ? { providerOptions: { acme: { signature: 's' } } } : {}),
       });
     });
+  });
+
+  it('is given back reasoning without text that only its provider can read', async () => {
+    const hidden = { acme: { encrypted: 'e' } };
+    const asking = model('v3', [
+      { type: 'text-start', id: 'none' },
+      { type: 'text-end', id: 'none' },
+      { type: 'reasoning-start', id: '0', providerMetadata: hidden },
+      { type: 'reasoning-end', id: '0' },
+      ...text,
+      finish('stop'),
+    ]);
+    const last = (await read(asking)).at(-1);
+    const replayState = last?.type === 'finish' ? last.replayState : undefined;
+    // As the loop keeps it: blocks without text are left out.
+    const answer = {
+      id: MessageId('a'),
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Hello' }],
+      source: { kind: 'model', provider: 'acme', model: 'm', replayState: replayState! },
+    } as const;
+    await read(asking, { messages: [answer] });
+    expect(asking.seen[1]?.prompt).toEqual([
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: '', providerOptions: hidden },
+          { type: 'text', text: 'Hello' },
+        ],
+      },
+    ]);
   });
 
   it('of version 2 streams text, reasoning, a call and flat token counts', async () => {
@@ -347,9 +379,9 @@ describe('an AI SDK model', () => {
       replayState: {
         aiSdk: 1,
         blocks: [
-          { type: 'reasoning', metadata: signed },
-          { type: 'text', metadata: null },
-          { type: 'tool-call', metadata: { acme: {} } },
+          { type: 'reasoning', isEmpty: true, metadata: signed },
+          { type: 'text', isEmpty: false, metadata: null },
+          { type: 'tool-call', isEmpty: false, metadata: { acme: {} } },
         ],
       },
     });
