@@ -12,10 +12,10 @@ export function checkedHeader(given: SessionHeader): SessionHeader {
     if (!holds) throw new ArgumentError(`Not a session header: ${problem}.`);
   };
   expect(version === 0, `its version is ${String(version)}, and 0 is known`);
-  expect(isName(id), 'its id is empty');
+  expect(isName(id), 'its id is no name');
   expect(isCount(createdAt), '`createdAt` is no timestamp');
   expect(cwd === undefined || (isName(cwd) && isAbsolute(cwd)), '`cwd` is no absolute path');
-  expect(parentSession === undefined || isName(parentSession), '`parentSession` is empty');
+  expect(parentSession === undefined || isName(parentSession), '`parentSession` is no name');
   expect(seedLength === undefined || isCount(seedLength), '`seedLength` is no count');
   expect(origin === undefined || origin === 'subagent', '`origin` is unknown');
   expect(
@@ -34,5 +34,6 @@ export function checkedHeader(given: SessionHeader): SessionHeader {
   });
 }
 
-const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isName = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && !value.includes('\0');
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

@@ -1,10 +1,5 @@
+import type { Sql } from './sql.ts';
 import { StoreError } from '../../protocol/errors.ts';
-
-/** The part of a database that a migration needs. */
-export interface SchemaDatabase {
-  exec(sql: string): void;
-  prepare(sql: string): { get(): unknown };
-}
 
 /** `SAGR`: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x53414752;
@@ -35,21 +30,23 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** All that is asked of a file, by the name the store calls it. */
+/** All that is asked of a file, by the name the store calls it; `arg` and `give` are `Sql`'s. */
 export const STATEMENTS = {
-  list: 'SELECT id, header FROM session ORDER BY created_at, id',
-  find: 'SELECT key, header, length, epoch, owner, lease_until FROM session WHERE id = ?',
-  page: `SELECT seq, body FROM event WHERE session = ? AND seq >= ? AND seq < ?
-    ORDER BY seq LIMIT ?`,
-  take: 'UPDATE session SET epoch = ?, owner = ?, lease_until = ? WHERE key = ?',
+  list: 'SELECT give(id, header) FROM session ORDER BY created_at, id',
+  find: `SELECT give(key, header, length, epoch, owner, lease_until)
+    FROM session WHERE id = arg(0)`,
+  page: `SELECT give(seq, body) FROM event
+    WHERE session = arg(0) AND seq >= arg(1) AND seq < arg(2) ORDER BY seq LIMIT arg(3)`,
+  take: 'UPDATE session SET epoch = arg(1), owner = arg(2), lease_until = arg(3) WHERE key = arg(0)',
   create: `INSERT INTO session (id, created_at, header, length, epoch, owner, lease_until)
-    VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  grow: 'UPDATE session SET length = ? WHERE key = ?',
-  add: 'INSERT INTO event (session, seq, body) VALUES (?, ?, ?)',
-  renew: 'UPDATE session SET lease_until = ? WHERE id = ? AND epoch = ? AND owner = ?',
+    VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6)) RETURNING give(key)`,
+  grow: 'UPDATE session SET length = arg(1) WHERE key = arg(0)',
+  add: 'INSERT INTO event (session, seq, body) VALUES (arg(0), arg(1), arg(2))',
+  renew: `UPDATE session SET lease_until = arg(3)
+    WHERE id = arg(0) AND epoch = arg(1) AND owner = arg(2) RETURNING give(key)`,
   release: `UPDATE session SET owner = NULL, lease_until = 0
-    WHERE id = ? AND epoch = ? AND owner = ?`,
-  remove: 'DELETE FROM session WHERE key = ?',
+    WHERE id = arg(0) AND epoch = arg(1) AND owner = arg(2)`,
+  remove: 'DELETE FROM session WHERE key = arg(0)',
 } as const;
 
 export const SCHEMA_VERSION = MIGRATIONS.length;
@@ -61,44 +58,28 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
  * @throws {StoreError} `STORE_FORMAT_UNSUPPORTED` when a newer version wrote the file, or it
  *   belongs to something else.
  */
-export function migrate(database: SchemaDatabase, path: string): void {
-  if (versionOf(database, path) === SCHEMA_VERSION) return;
-  database.exec('BEGIN IMMEDIATE');
-  try {
-    for (const migration of MIGRATIONS.slice(versionOf(database, path))) database.exec(migration);
-    database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
-    database.exec('COMMIT');
-  } catch (error) {
-    try {
-      database.exec('ROLLBACK');
-    } catch {
-      // A failed commit may have ended the transaction already.
-    }
-    throw error;
-  }
+export function migrate(sql: Sql, path: string): void {
+  if (versionOf(sql, path) === SCHEMA_VERSION) return;
+  sql.transaction(() => {
+    for (const migration of MIGRATIONS.slice(versionOf(sql, path))) sql.run(migration);
+    sql.run(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
+  });
 }
 
-function versionOf(database: SchemaDatabase, path: string): number {
-  const version = pragma(database, 'user_version');
-  const application = pragma(database, 'application_id');
+function versionOf(sql: Sql, path: string): number {
+  const [version, application, count] = sql
+    .run(
+      `SELECT give(user_version) FROM pragma_user_version;
+      SELECT give(application_id) FROM pragma_application_id;
+      SELECT give(count(*)) FROM sqlite_schema`,
+    )
+    .map(([value]) => Number(value)) as [number, number, number];
   if (application === APPLICATION_ID && version <= SCHEMA_VERSION) return version;
-  if (application === APPLICATION_ID) {
-    throw new StoreError(
-      'STORE_FORMAT_UNSUPPORTED',
-      `The store at ${path} has format ${version}; this version reads up to ${SCHEMA_VERSION}.`,
-    );
-  }
-  const { count } = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get() as {
-    count: number;
-  };
   if (application === 0 && version === 0 && count === 0) return 0;
   throw new StoreError(
     'STORE_FORMAT_UNSUPPORTED',
-    `The file at ${path} is a database of something else.`,
+    application === APPLICATION_ID
+      ? `The store at ${path} has format ${version}; this version reads up to ${SCHEMA_VERSION}.`
+      : `The file at ${path} is a database of something else.`,
   );
-}
-
-function pragma(database: SchemaDatabase, name: string): number {
-  return (database.prepare(`PRAGMA ${name}`).get() as Record<string, number>)[name] as number;
 }

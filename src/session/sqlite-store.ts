@@ -9,13 +9,16 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock, Timer } from '../base/clock.ts';
+import type { SqlValue } from './sql.ts';
 import type { StoreOwner } from './store-owner.ts';
 import type { SessionPersistence, StoreAppend, StoredSession } from './store.ts';
 import { StoreError } from '../../protocol/errors.ts';
+import { census } from '../base/census.ts';
 import { systemClock } from '../base/clock.ts';
 import { decodeEvent, decodeHeader, encodeEntry } from './event-codec.ts';
 import { toStoreError } from './sqlite-errors.ts';
 import { migrate, STATEMENTS } from './sqlite-schema.ts';
+import { Sql } from './sql.ts';
 import { isGone, newOwner, parseOwner } from './store-owner.ts';
 import { appendProblem, notFound } from './store-rules.ts';
 
@@ -60,8 +63,9 @@ interface SessionRow {
   readonly length: number;
   readonly epoch: number;
   readonly owner: string | null;
-  readonly lease_until: number;
+  readonly leaseUntil: number;
 }
+type SessionColumns = [number, Uint8Array, number, number, string | null, number];
 
 export class SqliteStore implements SessionPersistence {
   readonly #path: string;
@@ -69,9 +73,10 @@ export class SqliteStore implements SessionPersistence {
   readonly #owner: StoreOwner;
   readonly #ownerText: string;
   readonly #database: Database;
-  readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #sql: Sql;
   /** The sessions this handle holds, with the epoch it holds them by. */
   readonly #held = new Map<SessionId, number>();
+  readonly #uncount: () => void;
   #renewal: Timer | undefined;
   #isClosed = false;
 
@@ -81,14 +86,18 @@ export class SqliteStore implements SessionPersistence {
     this.#clock = clock;
     this.#owner = owner;
     this.#ownerText = JSON.stringify(owner);
-    this.#database = this.#guard(`Cannot open the store at ${path}`, () => open(path, durability));
-    this.#sql = prepareAll(this.#database);
+    const { database, sql } = this.#guard(`Cannot open the store at ${path}`, () =>
+      open(path, durability),
+    );
+    this.#database = database;
+    this.#sql = sql;
+    this.#uncount = census.add('store');
   }
 
   async list(signal?: AbortSignal): Promise<readonly SessionHeader[]> {
     signal?.throwIfAborted();
-    const rows = this.#read(() => this.#sql.list.all()) as { id: string; header: Uint8Array }[];
-    return rows.map(({ id, header }) => decodeHeader(id, header));
+    const rows = this.#read(STATEMENTS.list) as readonly [string, Uint8Array][];
+    return rows.map(([id, header]) => decodeHeader(id, header));
   }
 
   async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
@@ -111,7 +120,7 @@ export class SqliteStore implements SessionPersistence {
     const epoch = this.#write(() => {
       const row = this.#find(id);
       this.#assertFree(id, row);
-      this.#sql.take.run(row.epoch + 1, this.#ownerText, this.#leaseEnd(), row.key);
+      this.#sql.run(STATEMENTS.take, row.key, row.epoch + 1, this.#ownerText, this.#leaseEnd());
       return row.epoch + 1;
     });
     this.#hold(id, epoch);
@@ -123,23 +132,14 @@ export class SqliteStore implements SessionPersistence {
     const packed = batch.map((entry) => encodeEntry(entry));
     this.#write(() => {
       for (const { entry, header, bodies } of packed) {
-        const { id, epoch, events } = entry;
-        const row = this.#row(id);
+        const row = this.#row(entry.id);
         const problem = appendProblem(entry, row);
         if (problem !== undefined) throw problem;
-        const length = (row?.length ?? 0) + bodies.length;
-        let key = row?.key;
-        if (key === undefined) {
-          const createdAt = entry.header?.createdAt ?? 0;
-          const lease = this.#leaseEnd();
-          this.#sql.create.run(id, createdAt, header, length, epoch, this.#ownerText, lease);
-          key = this.#find(id).key;
-        } else {
-          this.#sql.grow.run(length, key);
-        }
-        for (const [index, body] of bodies.entries()) {
-          this.#sql.add.run(key, events[index]?.seq, body);
-        }
+        const first = row?.length ?? 0;
+        const length = first + bodies.length;
+        const key = row === undefined ? this.#create(entry, header, length) : row.key;
+        if (row !== undefined) this.#sql.run(STATEMENTS.grow, key, length);
+        bodies.forEach((body, index) => this.#sql.run(STATEMENTS.add, key, first + index, body));
       }
     });
     for (const { id, epoch, header } of batch) if (header !== undefined) this.#hold(id, epoch);
@@ -158,7 +158,9 @@ export class SqliteStore implements SessionPersistence {
     const held = ids.filter((id) => this.#held.has(id));
     if (held.length === 0) return;
     this.#write(() => {
-      for (const id of held) this.#sql.release.run(id, this.#held.get(id), this.#ownerText);
+      for (const id of held) {
+        this.#sql.run(STATEMENTS.release, id, this.#held.get(id) ?? 0, this.#ownerText);
+      }
     });
     for (const id of held) this.#held.delete(id);
   }
@@ -169,7 +171,7 @@ export class SqliteStore implements SessionPersistence {
         const row = this.#row(id);
         if (row === undefined) continue;
         this.#assertFree(id, row);
-        this.#sql.remove.run(row.key);
+        this.#sql.run(STATEMENTS.remove, row.key);
       }
     });
     for (const id of ids) this.#held.delete(id);
@@ -184,6 +186,7 @@ export class SqliteStore implements SessionPersistence {
     }
     this.#isClosed = true;
     this.#renewal?.cancel();
+    this.#uncount();
     this.#guard(`Cannot close the store at ${this.#path}`, () => this.#database.close());
   }
 
@@ -202,23 +205,28 @@ export class SqliteStore implements SessionPersistence {
     for (let seq = from; seq < length; seq = from + events.length) {
       if (events.length > 0) await nextTick();
       signal?.throwIfAborted();
-      const rows = this.#read(() => this.#sql.page.all(key, seq, length, PAGE)) as {
-        seq: number;
-        body: Uint8Array;
-      }[];
+      const rows = this.#read(STATEMENTS.page, key, seq, length, PAGE) as readonly [
+        number,
+        Uint8Array,
+      ][];
       // Not found any more when it was deleted between two pages.
       if (rows.length === 0) throw this.#find(id) && missing(id, seq);
-      for (const row of rows) {
+      for (const [found, body] of rows) {
         const next = from + events.length;
-        if (row.seq !== next) throw missing(id, next);
-        events.push(decodeEvent(next, row.body));
+        if (found !== next) throw missing(id, next);
+        events.push(decodeEvent(next, body));
       }
     }
     return events;
   }
 
   #row(id: SessionId): SessionRow | undefined {
-    return this.#read(() => this.#sql.find.get(id)) as SessionRow | undefined;
+    // SQLite would take the part before it for the whole name.
+    if (id.includes('\0')) return undefined;
+    const row = this.#read(STATEMENTS.find, id)[0];
+    if (row === undefined) return undefined;
+    const [key, header, length, epoch, owner, leaseUntil] = row as SessionColumns;
+    return { key, header, length, epoch, owner, leaseUntil };
   }
 
   #find(id: SessionId): SessionRow {
@@ -232,14 +240,27 @@ export class SqliteStore implements SessionPersistence {
     const now = this.#clock.now();
     const owner = parseOwner(row.owner);
     const isOver =
-      owner === undefined
-        ? row.lease_until <= now
-        : isGone(owner, this.#owner, row.lease_until, now);
+      owner === undefined ? row.leaseUntil <= now : isGone(owner, this.#owner, row.leaseUntil, now);
     if (isOver) return;
     throw new StoreError(
       'SESSION_OWNED_ELSEWHERE',
       `Session \`${id}\` is held by process ${owner?.pid ?? 'unknown'} on ${owner?.host ?? 'another host'}.`,
     );
+  }
+
+  #create(entry: StoreAppend, header: Uint8Array | undefined, length: number): number {
+    const { id, epoch } = entry;
+    const createdAt = entry.header?.createdAt ?? 0;
+    const values = [
+      id,
+      createdAt,
+      header ?? null,
+      length,
+      epoch,
+      this.#ownerText,
+      this.#leaseEnd(),
+    ];
+    return this.#sql.run(STATEMENTS.create, ...values)[0]?.[0] as number;
   }
 
   #hold(id: SessionId, epoch: number): void {
@@ -264,35 +285,26 @@ export class SqliteStore implements SessionPersistence {
   #renewOne(id: SessionId): boolean {
     const epoch = this.#held.get(id);
     if (epoch === undefined) return false;
-    return this.#sql.renew.run(this.#leaseEnd(), id, epoch, this.#ownerText).changes > 0;
+    const values = [id, epoch, this.#ownerText, this.#leaseEnd()];
+    return this.#sql.run(STATEMENTS.renew, ...values).length > 0;
   }
 
   #leaseEnd(): number {
     return this.#clock.now() + LEASE_MS;
   }
 
-  #read<T>(operation: () => T): T {
+  #read(statement: string, ...values: readonly SqlValue[]): readonly (readonly SqlValue[])[] {
     this.#assertOpen();
-    return this.#guard(`Cannot read the store at ${this.#path}`, operation);
+    return this.#guard(`Cannot read the store at ${this.#path}`, () =>
+      this.#sql.run(statement, ...values),
+    );
   }
 
   #write<T>(operation: () => T): T {
     this.#assertOpen();
-    return this.#guard(`Cannot write the store at ${this.#path}`, () => {
-      this.#database.exec('BEGIN IMMEDIATE');
-      try {
-        const result = operation();
-        this.#database.exec('COMMIT');
-        return result;
-      } catch (error) {
-        try {
-          this.#database.exec('ROLLBACK');
-        } catch {
-          // SQLite itself has rolled back, as it does when the disk is full.
-        }
-        throw error;
-      }
-    });
+    return this.#guard(`Cannot write the store at ${this.#path}`, () =>
+      this.#sql.transaction(operation),
+    );
   }
 
   #guard<T>(what: string, operation: () => T): T {
@@ -310,29 +322,25 @@ export class SqliteStore implements SessionPersistence {
   }
 }
 
-function open(path: string, durability: 'full' | 'process' | 'batched'): Database {
+function open(
+  path: string,
+  durability: 'full' | 'process' | 'batched',
+): { database: Database; sql: Sql } {
   // Made here, so that only this user can read it, and so that a failure says why.
   if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600));
   const database = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
-    database.exec('PRAGMA journal_mode = WAL');
-    database.exec(`PRAGMA synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
-    migrate(database, path);
+    const sql = new Sql(database);
+    sql.run('PRAGMA journal_mode = WAL');
+    sql.run(`PRAGMA synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+    migrate(sql, path);
+    return { database, sql };
   } catch (error) {
     database.close();
     throw error;
   }
-  return database;
 }
 
 function missing(id: SessionId, seq: number): StoreError {
   return new StoreError('STORE_CORRUPT', `Event ${seq} of session \`${id}\` is not in the store.`);
-}
-
-type Statement = ReturnType<Database['prepare']>;
-
-function prepareAll(database: Database): Readonly<Record<keyof typeof STATEMENTS, Statement>> {
-  const names = Object.keys(STATEMENTS) as (keyof typeof STATEMENTS)[];
-  const prepared = names.map((name) => [name, database.prepare(STATEMENTS[name])]);
-  return Object.fromEntries(prepared) as Record<keyof typeof STATEMENTS, Statement>;
 }
