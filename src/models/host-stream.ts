@@ -47,23 +47,23 @@ export class HostStream {
     this.#clock = clock;
   }
 
-  /** Idempotent; the finish is sent before this returns. */
-  abort(message = 'The request was cancelled.'): void {
+  /** Idempotent; the finish is sent before this returns. The adapter's signal gets the reason. */
+  abort(message = 'The request was cancelled.', reason?: unknown): void {
     if (this.#isClosed) return;
     this.#close({
       type: 'finish',
       reason: { kind: 'aborted', failure: { code: 'ABORTED', message } },
     });
-    this.#controller.abort();
+    this.#controller.abort(reason);
   }
 
   /** Resolves when the finish is sent. Rejects with what `onPart` or `ready` threw. */
   async run(): Promise<void> {
     const { route, request, signal } = this.#of;
     const own = this.#controller.signal;
-    const onAbort = (): void => this.abort();
+    const onAbort = (): void => this.abort(undefined, signal.reason);
     signal.addEventListener('abort', onAbort);
-    if (signal.aborted) this.abort();
+    if (signal.aborted) onAbort();
     try {
       await this.#credit();
       let taken = 0;
