@@ -75,7 +75,9 @@ export function installStructuredOutput(
   child.onDispose(
     child.tools.guard(() => {
       settle();
-      if (stage === undefined && captured === undefined) return undefined;
+      // Nothing can be staged here: no call overlaps the tool's own, and its result is logged
+      // before the next one starts.
+      if (captured === undefined) return undefined;
       return 'The result was already handed in; no tool may be called after it.';
     }),
   );
