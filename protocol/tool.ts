@@ -59,6 +59,9 @@ export interface ToolModule {
   readonly keepsState?: boolean;
 }
 
+/** What the model reads of a tool that returned nothing and has no `output`. */
+export const NO_OUTPUT = '(no output)';
+
 /** Identity, for inference: `defineTool({ … })` is the object it was given. */
 export function defineTool<A = ToolAgent>(tool: ToolDefinition<A>): ToolDefinition<A> {
   return tool;

@@ -13,6 +13,8 @@ import type { BootedAgent } from './boot.ts';
 
 if (parentPort === null) throw new Error('This file is the entry of a worker thread.');
 const threadPort = parentPort;
+/** A longer timer would fire at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
 let agent: BootedAgent | undefined;
 
 // What was thrown may be anything, with a getter that throws or a gigabyte of text. Main gets a
@@ -31,7 +33,7 @@ threadPort.once('message', ({ init, port }: InitMessage<MessagePort>) => {
     defer: (run) => void setImmediate(run),
     now: () => Date.now(),
     random: () => Math.random(),
-    delay: (ms, signal) => delay(ms, undefined, { signal }),
+    delay: (ms, signal) => delay(Math.min(ms, MAX_DELAY_MS), undefined, { signal }),
   });
   // A module's forgotten timer must not keep the thread.
   void agent.done.then(() => process.exit());

@@ -73,7 +73,7 @@ export class RemoteServices implements HostServices {
 }
 
 /** An error of main, here. */
-export class HostError extends Error {
+class HostError extends Error {
   readonly code: string;
   readonly #name: string;
   constructor(record: ErrorRecord) {

@@ -4,6 +4,7 @@ import type { HostServices, ToolCallRequest, ToolOutcome } from '../protocol/hos
 import type { CallId } from '../protocol/ids.ts';
 import { isPlainObject, losslessCopy } from '../protocol/json.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
+import { NO_OUTPUT } from '../protocol/tool.ts';
 import type { ToolAgent, ToolContext, ToolDefinition } from '../protocol/tool.ts';
 import { FrameError } from './link.ts';
 import { valueOf } from './services.ts';
@@ -25,6 +26,10 @@ export interface AgentToolsOptions {
   delay(ms: number, signal: AbortSignal): Promise<void>;
 }
 
+/** What one result may hold; main refuses more. */
+const MAX_CONTEXTS = 100;
+const MAX_BLOCKS = 10_000;
+const MAX_ID_CHARS = 256;
 /** How long past its time limit a tool may take to notice its signal. */
 const TIMEOUT_GRACE_MS = 1_000;
 
@@ -86,7 +91,7 @@ export class AgentTools {
     const outcome = await this.#runBody(tool, block, reply.args, cancellation);
     const settled = await services.finishTool(block.id, outcome).catch((thrown: unknown) => {
       if (!(thrown instanceof FrameError)) throw thrown;
-      return services.finishTool(block.id, failed(thrown, 'INVALID_TOOL_OUTPUT'));
+      return services.finishTool(block.id, invalidOutput(block.name, thrown));
     });
     return valueOf(settled).concludesTurn;
   }
@@ -98,27 +103,28 @@ export class AgentTools {
     cancellation: Cancellation,
   ): Promise<ToolOutcome> {
     if (tool === undefined) {
-      return failed(new Error(`No tool "${name}" in this thread.`), 'UNKNOWN_TOOL');
+      return refused('UNKNOWN_TOOL', `This thread has no tool \`${name}\`.`);
     }
     if (cancellation.isRaised()) {
-      return failed(new Error('The turn was cancelled before the tool ran.'), 'ABORTED');
+      return refused('ABORTED_BEFORE_DISPATCH', `\`${name}\` was cancelled before it ran.`);
     }
     const body = new ToolBody(tool, this.#options.agent, callId, cancellation.signal);
     const done = new AbortController();
     const limit = tool.timeoutMs;
+    const tooSlow = `The tool \`${name}\` took longer than ${limit} ms.`;
     try {
       if (limit === undefined) return await body.run(args);
       const expired = this.#options
         .delay(limit, done.signal)
         .then(() => {
-          body.abort(new DOMException(`The tool "${name}" took over ${limit} ms.`, 'TimeoutError'));
+          body.abort(new DOMException(tooSlow, 'TimeoutError'));
           return this.#options.delay(TIMEOUT_GRACE_MS, done.signal);
         })
         // Rejects only when the body was done first, and then nobody looks at it.
         .catch(() => {});
       const outcome = await Promise.race([body.run(args), expired]);
       if (outcome !== undefined && !body.isTimedOut) return outcome;
-      return failed(new Error(`The tool "${name}" took over ${limit} ms.`), 'TOOL_TIMEOUT');
+      return refused('TOOL_TIMEOUT', tooSlow);
     } finally {
       done.abort();
       body.close();
@@ -148,7 +154,10 @@ class ToolBody {
       agent,
       callId,
       signal: this.#controller.signal,
-      deferContext: (message) => void this.#contexts.push(userMessageOf(message)),
+      deferContext: (message) => {
+        if (this.#contexts.length === MAX_CONTEXTS) throw new TypeError('Too many contexts.');
+        this.#contexts.push(userMessageOf(message));
+      },
       concludeTurn: () => {
         this.#concludesTurn = true;
       },
@@ -175,31 +184,43 @@ class ToolBody {
     try {
       returned = await this.#tool.execute(args, this.#context);
     } catch (thrown) {
-      return failed(thrown);
+      return { ok: false, error: toErrorRecord(thrown) };
     }
     try {
+      const isVoid = returned === undefined && this.#tool.output === undefined;
       const value = returned === undefined ? null : losslessCopy(returned);
       return {
         ok: true,
         value,
-        content: contentOf(this.#render(args, value)),
+        content: isVoid ? textContent(NO_OUTPUT) : contentOf(this.#render(args, value)),
         ...(this.#contexts.length === 0 ? {} : { contexts: [...this.#contexts] }),
         ...(this.#concludesTurn ? { concludesTurn: true } : {}),
       };
     } catch (thrown) {
-      return failed(thrown, 'INVALID_TOOL_OUTPUT');
+      return invalidOutput(this.#tool.name, thrown);
     }
   }
 
   #render(args: JsonObject, value: Json): readonly ContentBlock[] {
     const { output } = this.#tool;
     if (output !== undefined) return output.render(args, value);
-    return [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }];
+    return textContent(typeof value === 'string' ? value : JSON.stringify(value));
   }
 }
 
-function failed(thrown: unknown, code?: string): ToolOutcome {
-  return { ok: false, error: toErrorRecord(thrown, code) };
+const textContent = (text: string): readonly ContentBlock[] => [{ type: 'text', text }];
+
+/** A failure that is ours to tell, not the body's. */
+function refused(code: string, message: string): ToolOutcome {
+  return { ok: false, error: { name: 'ToolError', code, message } };
+}
+
+function invalidOutput(name: string, thrown: unknown): ToolOutcome {
+  const problem = toErrorRecord(thrown).message;
+  return refused(
+    'INVALID_TOOL_OUTPUT',
+    `The tool \`${name}\` ran and gave no usable result: ${problem}`,
+  );
 }
 
 /** What the tool's own classifier says; a classifier that throws says no. */
@@ -216,7 +237,9 @@ function mayOverlap(tool: ToolDefinition, text: string): boolean {
 
 /** Rebuild what a module made, so that no more than the protocol knows leaves the thread. */
 function contentOf(blocks: unknown): readonly ContentBlock[] {
-  if (!Array.isArray(blocks)) throw new TypeError('Tool content must be an array of blocks.');
+  if (!Array.isArray(blocks) || blocks.length > MAX_BLOCKS) {
+    throw new TypeError(`Tool content must be an array of at most ${MAX_BLOCKS} blocks.`);
+  }
   return blocks.map((block: unknown): ContentBlock => {
     const { type, text } = (block ?? {}) as Record<string, unknown>;
     if ((type === 'text' || type === 'reasoning') && typeof text === 'string') {
@@ -228,7 +251,8 @@ function contentOf(blocks: unknown): readonly ContentBlock[] {
 
 function userMessageOf(message: UserMessage): UserMessage {
   const { id, role, content, source } = message;
-  const isMessage = typeof id === 'string' && id !== '' && role === 'user';
+  const hasId = typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;
+  const isMessage = hasId && role === 'user';
   if (!isMessage || !isPlainObject(source)) throw new TypeError('Not a user message.');
   const copy = losslessCopy(source) as unknown as UserMessage['source'];
   return { id, role, content: contentOf(content), source: copy };

@@ -6,6 +6,7 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import type { ToolOutcome } from '../../protocol/host-services.ts';
 import { deepFreeze, losslessCopy } from '../../protocol/json.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
+import { NO_OUTPUT } from '../../protocol/tool.ts';
 import type { FoundTool } from './definition.ts';
 
 /** The authoritative result of one call. `value` is for observers; it never enters a log. */
@@ -33,7 +34,6 @@ export type ToolErrorCode =
 
 /** Problems with one call's arguments that a model is told of at once. */
 const SHOWN_PROBLEMS = 10;
-const NO_OUTPUT = '(no output)';
 /** The code of an error record whose error had none. */
 const NO_CODE = 'UNKNOWN';
 

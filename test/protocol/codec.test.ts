@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FRAME_BOUNDS, pack, UNBOUNDED, unpack } from '../../protocol/codec.ts';
 import type { Json } from '../../protocol/json.ts';
@@ -30,7 +30,7 @@ describe('unpack', () => {
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         const text = JSON.stringify(value);
         // A lone half of a pair has no UTF-8; msgpackr writes U+FFFD for it, as JSON readers do.
-        fc.pre(text.isWellFormed() && !/\\ud[89a-f]/i.test(text));
+        fc.pre(!/\\ud[89a-f]/i.test(text));
         expect(JSON.stringify(unpack(pack(value)))).toBe(text);
       }),
     );

@@ -87,7 +87,8 @@ describe('a tool of a module', () => {
 
   it.each<[string, Partial<ToolDefinition>, unknown, string]>([
     ['a text as it is', {}, 'plain', 'plain'],
-    ['nothing as null', {}, undefined, 'null'],
+    ['that nothing came', {}, undefined, '(no output)'],
+    ['null as JSON', {}, null, 'null'],
     [
       'what the tool renders',
       {
@@ -135,8 +136,7 @@ describe('a tool of a module', () => {
       [['c1', 'probe']],
     );
     await t.run();
-    expect(t.outcomes[0]).toMatchObject({ ok: false });
-    expect(JSON.stringify(t.outcomes[0])).toMatch(/INVALID_TOOL_OUTPUT|FRAME_/);
+    expect(t.outcomes[0]).toMatchObject({ ok: false, error: { code: 'INVALID_TOOL_OUTPUT' } });
     expect(t.main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'completed' });
   });
 
@@ -167,6 +167,18 @@ describe('a tool of a module', () => {
     await t.run();
     expect(t.outcomes[0]).toMatchObject({ ok: true, contexts: [message], concludesTurn: true });
     expect(t.main.count('claim(step,true)')).toBe(1);
+  });
+
+  it.each<[string, unknown]>([
+    ['is no message', {}],
+    ['has an id main refuses', { id: 'x'.repeat(257), role: 'user', content: [], source: {} }],
+    ['is an assistant’s', { id: 'm', role: 'assistant', content: [], source: {} }],
+    ['holds other blocks', { id: 'm', role: 'user', content: [{ type: 'x' }], source: {} }],
+  ])('cannot defer a context that %s', async (_, message) => {
+    const body = tool((_args, context) => context.deferContext(message as never));
+    const t = arranged(body, [['c1', 'probe']]);
+    await t.run();
+    expect(t.outcomes[0]).toMatchObject({ ok: false, error: { name: 'TypeError' } });
   });
 
   it('gets a signal that aborts with the turn', async () => {
@@ -204,7 +216,7 @@ describe('a tool of a module', () => {
     );
     await t.run();
     expect(runs).toBe(0);
-    expect(t.outcomes[0]).toMatchObject({ ok: false, error: { code: 'ABORTED' } });
+    expect(t.outcomes[0]).toMatchObject({ ok: false, error: { code: 'ABORTED_BEFORE_DISPATCH' } });
   });
 
   it('is told by its signal when its time is up, and fails with TOOL_TIMEOUT', async () => {
