@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SessionId } from '../../protocol/ids.ts';
+import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { SessionPersistence } from '../../src/session/store.ts';
 import { FIRST_EPOCH } from '../../src/session/store.ts';
@@ -46,17 +47,11 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
       session.append('tool/call', toolCall('c'));
       let deep: unknown = 'end';
       for (let level = 0; level < 200; level++) deep = { deep: [deep] };
-      const meta = JSON.parse('{"__proto__":{"a":1},"big":9007199254740991,"f":1.5,"n":null}') as {
-        deep: unknown;
-      };
-      const { seq } = session.append('tool/result', {
-        ...toolResult('c'),
-        meta: {
-          ...meta,
-          ['__proto__']: { a: 1 },
-          many: Array.from({ length: 1_000 }, (_, i) => i),
-        },
-      });
+      const many = JSON.stringify(Array.from({ length: 1_000 }, (_, index) => index));
+      const meta = JSON.parse(
+        `{"__proto__":{"a":1},"big":9007199254740991,"large":1e300,"f":1.5,"n":null,"many":${many}}`,
+      ) as Json;
+      const { seq } = session.append('tool/result', { ...toolResult('c'), meta });
       session.append('user/message', userMessage('half \ud83d a pair, a whole 😀, and \u0000'));
       session.append('agent/inbox/spliced', {
         target: 'next-turn',
