@@ -1,13 +1,11 @@
-import type { ContentBlock, ToolCallBlock, UserMessage } from '../protocol/content.ts';
-import { toErrorRecord } from '../protocol/error-record.ts';
+import type { ToolCallBlock } from '../protocol/content.ts';
 import type { HostServices, ToolCallRequest, ToolOutcome } from '../protocol/host-services.ts';
-import type { CallId } from '../protocol/ids.ts';
-import { isPlainObject, losslessCopy } from '../protocol/json.ts';
-import type { Json, JsonObject } from '../protocol/json.ts';
-import { NO_OUTPUT } from '../protocol/tool.ts';
-import type { ToolAgent, ToolContext, ToolDefinition } from '../protocol/tool.ts';
+import { isPlainObject } from '../protocol/json.ts';
+import type { JsonObject } from '../protocol/json.ts';
+import type { ToolAgent, ToolDefinition } from '../protocol/tool.ts';
 import { FrameError } from './link.ts';
 import { valueOf } from './services.ts';
+import { ToolBody, invalidOutput, refused } from './tool-body.ts';
 
 /** Whether the calls' turn is to stop. */
 export interface Cancellation {
@@ -26,10 +24,6 @@ export interface AgentToolsOptions {
   delay(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** What one result may hold; main refuses more. */
-const MAX_CONTEXTS = 100;
-const MAX_BLOCKS = 10_000;
-const MAX_ID_CHARS = 256;
 /** How long past its time limit a tool may take to notice its signal. */
 const TIMEOUT_GRACE_MS = 1_000;
 
@@ -134,95 +128,6 @@ export class AgentTools {
   }
 }
 
-/** One run of a module's tool: what its context gathered, and its own signal. */
-class ToolBody {
-  readonly #tool: ToolDefinition;
-  readonly #context: ToolContext;
-  readonly #controller = new AbortController();
-  readonly #turnSignal: AbortSignal;
-  readonly #onAbort: () => void;
-  readonly #contexts: UserMessage[] = [];
-  #concludesTurn = false;
-  #isTimedOut = false;
-
-  constructor(tool: ToolDefinition, agent: ToolAgent, callId: CallId, turnSignal: AbortSignal) {
-    this.#tool = tool;
-    this.#turnSignal = turnSignal;
-    this.#onAbort = () => this.#controller.abort(turnSignal.reason);
-    turnSignal.addEventListener('abort', this.#onAbort, { once: true });
-    this.#context = {
-      agent,
-      callId,
-      signal: this.#controller.signal,
-      deferContext: (message) => {
-        if (this.#contexts.length === MAX_CONTEXTS) throw new TypeError('Too many contexts.');
-        this.#contexts.push(userMessageOf(message));
-      },
-      concludeTurn: () => {
-        this.#concludesTurn = true;
-      },
-    };
-  }
-
-  get isTimedOut(): boolean {
-    return this.#isTimedOut;
-  }
-
-  /** Its time is up. */
-  abort(reason: DOMException): void {
-    this.#isTimedOut = true;
-    this.#controller.abort(reason);
-  }
-
-  close(): void {
-    this.#turnSignal.removeEventListener('abort', this.#onAbort);
-  }
-
-  /** Never rejects: what the body throws is its outcome. */
-  async run(args: JsonObject): Promise<ToolOutcome> {
-    let returned: unknown;
-    try {
-      returned = await this.#tool.execute(args, this.#context);
-    } catch (thrown) {
-      return { ok: false, error: toErrorRecord(thrown) };
-    }
-    try {
-      const isVoid = returned === undefined && this.#tool.output === undefined;
-      const value = returned === undefined ? null : losslessCopy(returned);
-      return {
-        ok: true,
-        value,
-        content: isVoid ? textContent(NO_OUTPUT) : contentOf(this.#render(args, value)),
-        ...(this.#contexts.length === 0 ? {} : { contexts: [...this.#contexts] }),
-        ...(this.#concludesTurn ? { concludesTurn: true } : {}),
-      };
-    } catch (thrown) {
-      return invalidOutput(this.#tool.name, thrown);
-    }
-  }
-
-  #render(args: JsonObject, value: Json): readonly ContentBlock[] {
-    const { output } = this.#tool;
-    if (output !== undefined) return output.render(args, value);
-    return textContent(typeof value === 'string' ? value : JSON.stringify(value));
-  }
-}
-
-const textContent = (text: string): readonly ContentBlock[] => [{ type: 'text', text }];
-
-/** A failure that is ours to tell, not the body's. */
-function refused(code: string, message: string): ToolOutcome {
-  return { ok: false, error: { name: 'ToolError', code, message } };
-}
-
-function invalidOutput(name: string, thrown: unknown): ToolOutcome {
-  const problem = toErrorRecord(thrown).message;
-  return refused(
-    'INVALID_TOOL_OUTPUT',
-    `The tool \`${name}\` ran and gave no usable result: ${problem}`,
-  );
-}
-
 /** What the tool's own classifier says; a classifier that throws says no. */
 function mayOverlap(tool: ToolDefinition, text: string): boolean {
   if (tool.isConcurrencySafe === undefined) return false;
@@ -233,27 +138,4 @@ function mayOverlap(tool: ToolDefinition, text: string): boolean {
     // Arguments that are no JSON, or a classifier that cannot take them: not safe.
     return false;
   }
-}
-
-/** Rebuild what a module made, so that no more than the protocol knows leaves the thread. */
-function contentOf(blocks: unknown): readonly ContentBlock[] {
-  if (!Array.isArray(blocks) || blocks.length > MAX_BLOCKS) {
-    throw new TypeError(`Tool content must be an array of at most ${MAX_BLOCKS} blocks.`);
-  }
-  return blocks.map((block: unknown): ContentBlock => {
-    const { type, text } = (block ?? {}) as Record<string, unknown>;
-    if ((type === 'text' || type === 'reasoning') && typeof text === 'string') {
-      return { type, text };
-    }
-    throw new TypeError('Tool content must be text blocks: { type: "text", text }.');
-  });
-}
-
-function userMessageOf(message: UserMessage): UserMessage {
-  const { id, role, content, source } = message;
-  const hasId = typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;
-  const isMessage = hasId && role === 'user';
-  if (!isMessage || !isPlainObject(source)) throw new TypeError('Not a user message.');
-  const copy = losslessCopy(source) as unknown as UserMessage['source'];
-  return { id, role, content: contentOf(content), source: copy };
 }
