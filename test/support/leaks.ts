@@ -31,7 +31,8 @@ interface Made {
 const TURNS = 1_000;
 const WATCHED: ReadonlySet<string> = new Set(['Timeout', 'MESSAGEPORT', 'WORKER']);
 /** Timers of Node's own that one process has once, for as long as it lives: no test's leak. */
-const ONCE_PER_PROCESS = /\brefreshTimeout \(node:internal\/deps\/undici|\bcache \(node:internal\/http:/;
+const ONCE_PER_PROCESS =
+  /\brefreshTimeout \(node:internal\/deps\/undici|\bcache \(node:internal\/http:/;
 const RUNNER = /[\\/]node_modules[\\/](?:vitest|@vitest|vite|tinypool|birpc)[\\/]/;
 
 let made: Made[] = [];
