@@ -1,8 +1,9 @@
-import type { ModelAdapter, ModelPart, ModelRequest } from './model.ts';
+import type { Failure, ModelAdapter, ModelPart, ModelRequest } from './model.ts';
 import { failureOf } from './model-failure.ts';
 import { PartGrammar } from './model-grammar.ts';
 
 const ABORTED = Symbol('aborted');
+const CANCELLED = 'The request was cancelled.';
 
 /**
  * One model request, whatever the adapter does: parts in the grammar of `ModelPart`, and exactly
@@ -31,28 +32,24 @@ export async function* streamModel(
     while (!grammar.isFinished) {
       let parts: readonly ModelPart[];
       try {
-        if (adapter === undefined) {
-          parts = [grammar.fail(noAdapter(request))];
-        } else {
-          const result = await orAbort(() => {
-            iterator ??= open(adapter, request, signal);
-            return Promise.resolve(iterator.next());
-          });
-          if (result === ABORTED || signal.aborted) parts = [];
-          else if (result.done === true) {
-            iterator = undefined;
-            parts = grammar.end();
-          } else parts = grammar.accept(result.value);
-        }
+        if (adapter === undefined) throw noAdapter(request);
+        const result = await orAbort(() => {
+          iterator ??= open(adapter, request, signal);
+          return Promise.resolve(iterator.next());
+        });
+        if (result === ABORTED) parts = [grammar.abort(CANCELLED)];
+        else if (result.done === true) {
+          iterator = undefined;
+          parts = grammar.end();
+        } else parts = grammar.accept(result.value);
       } catch (error) {
-        parts = signal.aborted ? [] : [grammar.fail(failureOf(error))];
+        parts = [grammar.fail(failureOf(error))];
       }
-      if (signal.aborted) parts = [grammar.abort('The request was cancelled.')];
       for (const part of parts) {
-        // Aborted while the consumer was at work on an earlier part: only the end follows.
-        const isLast = signal.aborted || part.type === 'finish';
-        yield signal.aborted ? grammar.abort('The request was cancelled.') : part;
-        if (isLast) return;
+        // Also when it came while the adapter or the consumer was at work on a part.
+        const isAborted = signal.aborted;
+        yield isAborted ? grammar.abort(CANCELLED) : part;
+        if (isAborted) return;
       }
     }
   } finally {
@@ -84,7 +81,8 @@ async function release(iterator: AsyncIterator<unknown> | undefined): Promise<vo
   }
 }
 
-const noAdapter = (request: ModelRequest) => ({
-  code: 'NO_ADAPTER',
-  message: `No model provider is registered as "${request.provider}".`,
-});
+function noAdapter({ provider }: ModelRequest): Error & { failure: Failure } {
+  const code = 'NO_ADAPTER';
+  const message = `No model provider is registered as "${provider}".`;
+  return Object.assign(new Error(message), { code, failure: { code, message } });
+}

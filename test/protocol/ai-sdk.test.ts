@@ -430,23 +430,23 @@ describe('an AI SDK model', () => {
 
   it('is let go of on abort, although it ignores its signal', async () => {
     const controller = new AbortController();
+    const asked = gate();
     const cancelled = gate();
     const deaf = {
       ...model('v3', []),
       doStream: async () => ({
-        stream: new ReadableStream({
-          start: (stream) => stream.enqueue({ type: 'text-start', id: '0' }),
-          cancel: () => void cancelled.wait(),
-        }),
+        stream: new ReadableStream(
+          { pull: () => asked.wait(), cancel: () => void cancelled.wait() },
+          // Pulls only for a read that waits.
+          { highWaterMark: 0 },
+        ),
       }),
     };
-    const parts: ModelPart[] = [];
-    for await (const part of streamModel(fromAiSdk(deaf), request, controller.signal)) {
-      parts.push(part);
-      if (part.type === 'block-start') controller.abort();
-    }
+    const parts = read(deaf, {}, controller.signal);
+    await asked.arrived();
+    controller.abort();
     await cancelled.arrived();
-    expect(reasonOf(parts)).toMatchObject({ kind: 'aborted' });
+    expect(reasonOf(await parts)).toMatchObject({ kind: 'aborted' });
   });
 
   it('is let go of when it answers only after the abort', async () => {

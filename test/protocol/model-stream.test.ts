@@ -351,6 +351,17 @@ describe('streamModel', () => {
       expect(seen).toEqual([start(0, 'text'), aborted]);
     });
 
+    it('ends once although several parts of one mended end were left', async () => {
+      const controller = new AbortController();
+      const adapter = yields(start(0, 'text'), start(1, 'text'), stop);
+      const seen: ModelPart[] = [];
+      for await (const part of streamModel(adapter, request, controller.signal)) {
+        seen.push(part);
+        if (part.type === 'block-end') controller.abort();
+      }
+      expect(seen.slice(2)).toEqual([ends(0, { type: 'text', text: '' }), aborted]);
+    });
+
     it('passes nothing on after an abort between the parts of one mended end', async () => {
       const controller = new AbortController();
       const seen: ModelPart[] = [];
@@ -382,9 +393,11 @@ describe('streamModel', () => {
       };
       const stream = streamModel(adapter, request, new AbortController().signal);
       await stream.next();
-      const broken = stream.return();
+      let isOver = false;
+      const broken = stream.return().then(() => (isOver = true));
       await cleanUp.arrived();
-      expect(isClean).toBe(false);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([isOver, isClean]).toEqual([false, false]);
       cleanUp.open();
       await broken;
       expect(isClean).toBe(true);
