@@ -4,7 +4,7 @@ import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
 
 /** The version this runtime writes, and the only one it reads. */
-export const SUBAGENT_DESCRIPTOR_VERSION = 1;
+const SUBAGENT_DESCRIPTOR_VERSION = 1;
 
 /** What a descriptor is made from; a field that is absent or undefined stays out of it. */
 export type DescriptorInput =
@@ -86,7 +86,7 @@ const KEYS = {
  * @returns `undefined` for another version: not ours to judge.
  * @throws {ArgumentError} naming the first field that is wrong.
  */
-export function parseDescriptor(payload: unknown): SubagentDescriptorData | undefined {
+function parseDescriptor(payload: unknown): SubagentDescriptorData | undefined {
   if (!isPlainObject(payload)) return refuse('must be an object');
   const { version, mode } = payload;
   if (typeof version !== 'number') return refuse('needs a numeric version');

@@ -10,7 +10,7 @@ import type { ToolDefinition } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { ChildScope } from '../agent/agents.ts';
 
-export const STRUCTURED_OUTPUT_TOOL = 'structured_output';
+const STRUCTURED_OUTPUT_TOOL = 'structured_output';
 
 /** Behind the deployment's sections. */
 const INSTRUCTION_ORDER = 190;

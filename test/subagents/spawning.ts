@@ -1,0 +1,61 @@
+/** Starts of `spawn` on a whole harness, and what tests read from a child's log. */
+import type { SessionEventOf } from '../../protocol/session-events.ts';
+import { defineTool } from '../../protocol/tool.ts';
+import type { Agent } from '../../src/agent/agent.ts';
+import type { SubagentStartRequest } from '../../src/subagents/provider.ts';
+import { testHarness } from '../support/harness.ts';
+import type { TestHarnessOptions } from '../support/harness.ts';
+import { text } from './stubs.ts';
+
+const signal = (): AbortSignal => new AbortController().signal;
+
+/** A harness, and starts of `spawn` below its root. */
+export async function spawning(options: TestHarnessOptions = {}) {
+  const t = await testHarness(options);
+  const start = (more: Partial<SubagentStartRequest> = {}) =>
+    t.harness.subagents.start('spawn', {
+      parent: t.root,
+      prompt: [text('Work.')],
+      signal: signal(),
+      ...more,
+    });
+  return {
+    ...t,
+    start,
+    /** Start, wait for the result, dispose. */
+    async run(more: Partial<SubagentStartRequest> = {}) {
+      const run = await start(more);
+      const result = await run.result;
+      const child = run.localAgent!;
+      await run.dispose();
+      return { run, result, child };
+    },
+    live: () => ({
+      agents: t.harness.agents.list().length,
+      sessions: t.harness.sessions.list().length,
+    }),
+    [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
+  };
+}
+
+/** A tool that counts its calls. */
+export function lookTool() {
+  const calls: unknown[] = [];
+  const tool = defineTool<unknown>({
+    name: 'look',
+    description: 'Looks.',
+    parameters: { type: 'object' },
+    execute: (args) => void calls.push(args),
+  });
+  return { tool, calls };
+}
+
+const results = (agent: Agent) =>
+  agent.session.events.filter(
+    (event): event is SessionEventOf<'tool/result'> => event.type === 'tool/result',
+  );
+export const toolResults = (agent: Agent) =>
+  results(agent).flatMap(({ data }) =>
+    data.message.content.flatMap((block) => (block.type === 'tool-result' ? [block] : [])),
+  );
+export const resultCodes = (agent: Agent) => results(agent).map(({ data }) => data.error?.code);
