@@ -176,6 +176,7 @@ export class Agents {
     const scope = new Scope();
     const agent = new HostAgent({
       session,
+      options: { ...this.#options.defaultModel },
       scope,
       observers: this.observers,
       resumed: isStored,

@@ -33,6 +33,8 @@ export interface HostHandle extends AgentHandle {
 
 export interface HostAgentOptions {
   readonly session: Session;
+  /** What its children get unless they are given something else. */
+  readonly options: AgentOptions;
   readonly scope: Scope;
   readonly observers: Emitter<AgentEvents>;
   readonly resumed: boolean;
@@ -42,7 +44,7 @@ export interface HostAgentOptions {
 export class HostAgent implements Agent, PreparedAgent {
   readonly id: SessionId;
   readonly session: Session;
-  readonly options: AgentOptions = {};
+  readonly options: AgentOptions;
   readonly #options: HostAgentOptions;
   readonly #intake: Intake;
   readonly #phase: Phase;
@@ -57,6 +59,7 @@ export class HostAgent implements Agent, PreparedAgent {
 
   constructor(options: HostAgentOptions) {
     this.#options = options;
+    this.options = options.options;
     this.session = options.session;
     this.id = options.session.id;
     this.#phase = new Phase(this, options.observers);
