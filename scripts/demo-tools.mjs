@@ -15,8 +15,13 @@ export default () => [
     return new Promise(() => {});
   }),
   tool('exhaust_heap', 'Fills the heap with small objects.', () => {
+    // Many small arrays of small objects: a shape that a thread's heap limit contains.
     const kept = [];
-    for (;;) kept.push({ number: kept.length, text: `object ${kept.length}` });
+    for (;;) {
+      const some = [];
+      while (some.length < 1000) some.push({});
+      kept.push(some);
+    }
   }),
   tool('spin_forever', 'Never returns.', () => {
     for (;;);

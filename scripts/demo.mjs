@@ -33,7 +33,7 @@ await runUnderSignals(async (signal) => {
     files: ['**/*.{md,ts}', '.github/**/*.md', '!dist/**', '!.artifacts/**'],
     tools: ['scripts/demo-tools.mjs'],
     turnMs: 2000,
-    memoryMb: 64,
+    memoryMb: 32,
   };
   const surroundings = { cwd: root, env: process.env };
   const plan = await planRun(args, surroundings);

@@ -1,5 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { exportedNames } from '../../src/cli/embedded/exports.ts';
+import { exportedNamesByCompiler } from '../support/exported-names.ts';
 
 const cases: readonly [string, string, readonly string[]][] = [
   ['constants', 'export const a = 1, b = 2;', ['a', 'b']],
@@ -101,4 +105,18 @@ const cases: readonly [string, string, readonly string[]][] = [
 
 it.each(cases)('finds the exported names of %s', (_, source, names) => {
   expect(exportedNames(source)).toEqual(names);
+});
+
+it('agrees with the compiler about every source of this repository', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const paths = ['protocol', 'src', 'workers', 'test', 'bench'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => join(root, folder, name)),
+  );
+  expect(paths.length).toBeGreaterThan(100);
+  for (const path of paths) {
+    const source = readFileSync(path, 'utf8');
+    expect([path, exportedNames(source)]).toEqual([path, exportedNamesByCompiler(path, source)]);
+  }
 });

@@ -27,6 +27,7 @@ const WORKER_RANKS: Readonly<Record<string, number>> = {
   'index.ts': 0,
   'link.ts': 1,
   'modules.ts': 1,
+  'tool-body.ts': 1,
   'services.ts': 2,
   'model.ts': 3,
   'tools.ts': 3,
@@ -55,7 +56,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   tinyglobby: ['src/cli/'],
   vitest: ['test/', 'bench/'],
   'fast-check': ['test/'],
-  typescript: ['test/support/imports.ts'],
+  typescript: ['test/support/imports.ts', 'test/support/exported-names.ts'],
 };
 
 /** The room of a file: what ranks are given to, and what may not be in a cycle. */
