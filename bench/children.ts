@@ -1,0 +1,44 @@
+/** One delegation through the public API, in threads or, for comparison, in this one. */
+import { systemClock } from '../src/base/clock.ts';
+import { buildHarness } from '../src/harness.ts';
+import type { Harness, HarnessParts } from '../src/harness.ts';
+import type { HarnessOptions } from '../src/harness-options.ts';
+import type { Agent } from '../src/index.ts';
+import { scriptedModel } from '../src/testing.ts';
+import type { Script } from '../src/testing.ts';
+import { inProcessThreads } from '../test/support/in-process-threads.ts';
+
+export interface Delegator extends AsyncDisposable {
+  readonly harness: Harness;
+  readonly parent: Agent;
+  /** Start a child, wait for its result, let go of it. */
+  delegate(prompt: string): Promise<void>;
+}
+
+export async function delegator(
+  options: HarnessOptions & { readonly script: Script; readonly inProcess?: boolean },
+): Promise<Delegator> {
+  const { script, inProcess = false, ...rest } = options;
+  const parts: HarnessParts = inProcess
+    ? { threads: () => inProcessThreads({ clock: systemClock }).factory }
+    : {};
+  const models = { script: scriptedModel(script) };
+  const harness = await buildHarness({ ...rest, models }, parts);
+  const { agent: parent } = await harness.agents.createHost({ onMessage() {} });
+  return {
+    harness,
+    parent,
+    async delegate(prompt) {
+      const run = await harness.subagents.start('spawn', {
+        parent,
+        prompt: [{ type: 'text', text: prompt }],
+        signal: new AbortController().signal,
+        agentOptions: { provider: 'script', model: 'bench' },
+      });
+      const { stopReason, diagnostic } = await run.result;
+      await run.dispose();
+      if (stopReason !== 'completed') throw new Error(`A child ended ${stopReason}: ${diagnostic}`);
+    },
+    [Symbol.asyncDispose]: () => harness.dispose(),
+  };
+}
