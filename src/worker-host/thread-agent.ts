@@ -133,8 +133,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (this.status === 'idle') return;
     this.#intake.park();
     const turn = this.conversation.open;
-    if (turn?.cancel(cause) !== true) return;
+    if (turn === undefined || turn.cause !== undefined) return;
+    // The cell first: the abort sends the end of the turn's stream, and a loop that reads that
+    // while the cell is not raised takes it for a failure.
     this.#residency?.interrupt(turn.number, cause.kind);
+    turn.cancel(cause);
     const { interruptGraceMs } = this.#options.limits;
     this.#whileOpen(turn, interruptGraceMs, () => {
       const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
@@ -170,10 +173,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.close();
     this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
     if (pending === 'discard') this.#intake.inbox.clear();
-    this.conversation.open?.cancel({ kind: 'disposed' });
     this.#residency?.hold(true);
     const { stopGraceMs } = this.#options.limits;
+    // The cell is raised before the abort, as in `cancel`.
     const stopped = this.#residency?.stop(stopGraceMs, 'disposed');
+    this.conversation.open?.cancel({ kind: 'disposed' });
     resolve(this.#release(stopped));
     return promise;
   }
