@@ -6,5 +6,6 @@ const bundle = await rolldown({
   platform: 'node',
   logLevel: 'warn',
 });
-await bundle.write({ file: 'dist/agent-worker.js', format: 'esm', minify: true });
+// Errors are named by their classes.
+await bundle.write({ file: 'dist/agent-worker.js', format: 'esm', minify: true, keepNames: true });
 await bundle.close();
