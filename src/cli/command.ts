@@ -100,7 +100,8 @@ function* problems({ failure, failedDelegations }: RunOutcome, plan: RunPlan): I
 
 /** What a person can do about a failure of the model's server. */
 const HINTS: Readonly<Record<string, string>> = {
-  AUTH: 'Check the key that --api-key-env names.',
-  TRANSPORT: 'Check that the server runs, and --base-url.',
-  NOT_FOUND: 'Check --base-url and --model.',
+  AUTH: 'Is the key right that --api-key-env names?',
+  INVALID_REQUEST: 'Are --model and --base-url right?',
+  MISSING_CREDENTIAL: 'Name the variable that holds the key with --api-key-env.',
+  TRANSPORT: 'Does the server still run?',
 };

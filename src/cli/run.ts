@@ -5,6 +5,7 @@ import {
   openaiCompatible,
   subagentTool,
   HarnessError,
+  type Agent,
   type Harness,
   type SessionEvent,
   type TurnEndReason,
@@ -44,6 +45,7 @@ export async function run(
   watcher: RunWatcher,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
+  if (plan.store !== undefined) await rehearse(plan, signal);
   const harness = await build(plan);
   const withdraw = observe(harness, (event) => {
     watcher.tree.apply(event);
@@ -54,6 +56,17 @@ export async function run(
   } finally {
     await harness.dispose();
     withdraw();
+  }
+}
+
+/** The same without the store: what cannot be built is found before there is a file. */
+async function rehearse({ store: _, ...plan }: RunPlan, signal: AbortSignal): Promise<void> {
+  const harness = await build(plan);
+  try {
+    // Only a thread can tell whether a module loads.
+    if (plan.toolModules.length > 0) await createRoot(harness, plan, signal);
+  } finally {
+    await harness.dispose();
   }
 }
 
@@ -96,10 +109,21 @@ async function build(plan: RunPlan): Promise<Harness> {
     return harness;
   } catch (error) {
     await harness?.dispose();
-    if (!(error instanceof HarnessError)) throw error;
-    throw new UsageError(error.message, { cause: error });
+    throw asUsageError(error);
   }
 }
+
+async function createRoot(harness: Harness, plan: RunPlan, signal: AbortSignal): Promise<Agent> {
+  try {
+    const { agent } = await harness.agents.create({ meta: { cwd: plan.cwd }, signal });
+    return agent;
+  } catch (error) {
+    throw asUsageError(error);
+  }
+}
+
+const asUsageError = (error: unknown): unknown =>
+  error instanceof HarnessError ? new UsageError(error.message, { cause: error }) : error;
 
 async function drive(
   harness: Harness,
@@ -108,7 +132,7 @@ async function drive(
   signal: AbortSignal,
 ): Promise<RunOutcome> {
   signal.throwIfAborted();
-  const { agent } = await harness.agents.create({ meta: { cwd: plan.cwd }, signal });
+  const agent = await createRoot(harness, plan, signal);
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => {
       agent.cancel({ kind: 'user' });

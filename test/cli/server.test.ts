@@ -142,7 +142,7 @@ it('keeps what a stopped run has in its store, closed as aborted', async () => {
 });
 
 it.each([
-  ['a refused key', fails(401, 'Bad key.'), /AUTH: .*Bad key\..*--api-key-env/u],
+  ['a missing key', fails(401, 'Bad key.'), /MISSING_CREDENTIAL: .*Name the variable .*--api-key/u],
   ['a model it does not have', fails(404, 'No such model.'), /No such model\..*--model/u],
   ['an answer that is no JSON', { chunks: ['data: {broken\n\n'] }, /the task failed: [A-Z_]+: /u],
 ] as const)('tells of %s in one line, and exits with 1', async (_, given, line) => {
