@@ -160,35 +160,8 @@ export class Agents {
    * An agent without a loop: the embedding program itself, as the owner of children. Its
    * session is stored like any other and is opened again by its id.
    */
-  async createHost(options: CreateHostOptions = {}): Promise<HostHandle> {
-    const { sessions } = this.#options;
-    this.#assertOpen();
-    const { sessionId, cwd } = options;
-    const id = sessionId as SessionId | undefined;
-    const isStored =
-      id !== undefined && (await sessions.store.list()).some((header) => header.id === id);
-    const session = isStored
-      ? await sessions.load(id)
-      : sessions.prepare({
-          ...(id === undefined ? {} : { id }),
-          ...(cwd === undefined ? {} : { meta: { cwd } }),
-        });
-    const scope = new Scope();
-    const agent = new HostAgent({
-      session,
-      options: { ...this.#options.defaultModel },
-      scope,
-      observers: this.observers,
-      resumed: isStored,
-      ...(options.onMessage === undefined ? {} : { onMessage: options.onMessage }),
-    });
-    const handle = await this.#publish(agent, session, scope, undefined);
-    return {
-      agent,
-      messages: () => agent.messages(),
-      dispose: () => handle.dispose(),
-      [Symbol.asyncDispose]: () => handle.dispose(),
-    };
+  createHost(options: CreateHostOptions = {}): Promise<HostHandle> {
+    return this.#tracked(this.#makeHost(options));
   }
 
   /** End every agent, keeping what waits for them. Resolves at quiescence. */
@@ -211,7 +184,10 @@ export class Agents {
     resumed: boolean,
     open: () => Session | Promise<Session>,
   ): Promise<AgentHandle> {
-    const making = this.#transact(options, owner, descriptor, resumed, open);
+    return this.#tracked(this.#transact(options, owner, descriptor, resumed, open));
+  }
+
+  #tracked<T>(making: Promise<T>): Promise<T> {
     const settled = making.then(
       () => {},
       () => {},
@@ -219,6 +195,45 @@ export class Agents {
     this.#making.add(settled);
     void settled.then(() => this.#making.delete(settled));
     return making;
+  }
+
+  async #makeHost({ sessionId, cwd, onMessage }: CreateHostOptions): Promise<HostHandle> {
+    const { sessions, defaultModel } = this.#options;
+    this.#assertOpen();
+    const id = sessionId as SessionId | undefined;
+    const isStored =
+      id !== undefined && (await sessions.store.list()).some((header) => header.id === id);
+    const session = isStored
+      ? await sessions.load(id)
+      : sessions.prepare({
+          ...(id === undefined ? {} : { id }),
+          ...(cwd === undefined ? {} : { meta: { cwd } }),
+        });
+    const scope = new Scope();
+    let handle: AgentHandle;
+    let agent: HostAgent;
+    try {
+      this.#assertOpen();
+      agent = new HostAgent({
+        session,
+        options: { ...defaultModel },
+        scope,
+        observers: this.observers,
+        resumed: isStored,
+        ...(onMessage === undefined ? {} : { onMessage }),
+      });
+      handle = await this.#publish(agent, session, scope, undefined);
+    } catch (error) {
+      await scope.dispose();
+      await sessions.release(session);
+      throw error;
+    }
+    return {
+      agent,
+      messages: () => agent.messages(),
+      dispose: () => handle.dispose(),
+      [Symbol.asyncDispose]: () => handle.dispose(),
+    };
   }
 
   async #transact(

@@ -26,8 +26,8 @@ export interface LinkOptions {
   readonly window?: WindowSize;
   /** Events of the session that are committed, for the acknowledgement. */
   durable(): number;
+  // What does not fit what is open is refused by throwing a `ProtocolError`.
   ready(tools: readonly ToolSpec[]): void;
-  /** Throws a `ProtocolError` for an event that does not fit what is open. */
   event(event: WorkerEvent): void;
   stopped(): void;
   fault(error: ErrorRecord): void;

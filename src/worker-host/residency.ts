@@ -4,7 +4,7 @@
  * end by force. What happened in the log meanwhile is the agent's.
  */
 import { CancelFlag } from '../../protocol/cancel-flag.ts';
-import { WorkerError } from '../../protocol/errors.ts';
+import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
@@ -37,6 +37,7 @@ export class Residency {
   readonly #ready = deferred<readonly ToolSpec[]>();
   readonly ended: Promise<ThreadEnd>;
   #isLive = true;
+  #isReady = false;
   #stopTimer: Timer | undefined;
 
   constructor(options: ResidencyOptions) {
@@ -49,8 +50,8 @@ export class Residency {
       window: options.init.window,
       durable: options.durable,
       event: options.event,
-      ready: (tools) => this.#ready.resolve(tools),
-      stopped: () => thread.note('stopped'),
+      ready: (tools) => this.#onReady(tools),
+      stopped: () => this.#onStopped(),
       fault: (fault) => thread.note({ fault }),
       violation: (error) => this.kill(error),
     });
@@ -136,5 +137,18 @@ export class Residency {
     this.#isLive = false;
     this.#link.refuseCalls();
     this.#options.thread.kill(reason);
+  }
+  #onReady(tools: readonly ToolSpec[]): void {
+    if (this.#isReady) throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread was ready twice.');
+    this.#isReady = true;
+    this.#ready.resolve(tools);
+  }
+
+  #onStopped(): void {
+    // Taken for a polite end it would be replaced at once, by one that may do the same.
+    if (this.#stopTimer === undefined) {
+      throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread stopped that was not asked to.');
+    }
+    this.#options.thread.note('stopped');
   }
 }

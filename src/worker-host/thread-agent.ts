@@ -114,6 +114,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.status === 'idle' && this.#residency?.takesTurns === true && !this.isClosing;
   }
 
+  /** True while its thread is on its way out. */
+  get isLeaving(): boolean {
+    return this.#residency?.takesTurns === false;
+  }
+
   followup(message: UserMessage): void {
     this.#intake.accept(message, 'next-turn', true);
   }

@@ -146,7 +146,11 @@ export class WorkerThread implements AgentThread {
       release();
       // The end of talk. A thread that goes on without its port serves nobody.
       this.#after(LINGER_MS, () =>
-        this.kill(new WorkerError('WORKER_EXITED', 'The thread closed its port.')),
+        this.kill(
+          this.#fault === undefined
+            ? new WorkerError('WORKER_EXITED', 'The thread closed its port.')
+            : crash(this.#fault),
+        ),
       );
     });
     this.#worker.postMessage({ init, port: port2 }, [port2]);

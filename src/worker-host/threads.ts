@@ -39,8 +39,12 @@ export class Threads {
   readonly #handedOut = new WeakSet<AgentThread>();
   readonly #warm: AgentThread[] = [];
   readonly #queue: Request[] = [];
+  /** Out of the queue, while their threads start. */
+  readonly #served = new Set<Request>();
   #starting = 0;
   #isClosed = false;
+  /** The last thread that was to be kept ready did not start: the next one would not, either. */
+  #isRefillFutile = false;
   #refillScheduled = false;
   #fullScheduled = false;
 
@@ -81,10 +85,10 @@ export class Threads {
     else this.#queue.splice(place, 0, request);
     this.#pump();
     return request.result.promise
-      .then((thread) => {
+      .then(async (thread) => {
         if (!signal?.aborted) return thread;
         // Aborted in the tick in which the thread was handed over.
-        this.#giveBack(thread);
+        await this.#giveBack(thread);
         throw signal.reason;
       })
       .finally(() => signal?.removeEventListener('abort', onAbort));
@@ -103,12 +107,18 @@ export class Threads {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const request of this.#queue.splice(0)) request.result.reject(closing());
+    for (const request of this.#served) request.result.reject(closing());
     await this.#endUnused();
+  }
+
+  /** An agent may have become idle: look again whether the queue can move. */
+  review(): void {
+    if (this.#queue.length > 0) this.#pump();
   }
 
   async #endUnused(): Promise<void> {
     const unused = [...this.#live].filter((thread) => !this.#handedOut.has(thread));
-    for (const thread of unused) thread.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+    for (const thread of unused) thread.kill(notNeeded());
     await Promise.all(unused.map((thread) => thread.ended));
   }
 
@@ -125,7 +135,7 @@ export class Threads {
       if (this.#live.size >= this.#options.maxThreads) {
         // A warm thread with other limits only stands in the way.
         const idle = this.#warm.shift();
-        if (idle !== undefined) idle.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+        if (idle !== undefined) idle.kill(notNeeded());
         else this.#scheduleFull();
         return;
       }
@@ -146,15 +156,19 @@ export class Threads {
       if (place >= 0) this.#warm.splice(place, 1);
       this.#pump();
     });
+    if (request !== undefined) this.#served.add(request);
     thread.up.then(
       () => {
         this.#starting--;
+        this.#isRefillFutile = false;
         if (request !== undefined) this.#hand(thread, request);
-        else this.#giveBack(thread);
+        else void this.#giveBack(thread);
         this.#pump();
       },
       (error: unknown) => {
         this.#starting--;
+        if (request !== undefined) this.#served.delete(request);
+        else this.#isRefillFutile = true;
         request?.result.reject(error);
         this.#pump();
       },
@@ -162,20 +176,22 @@ export class Threads {
   }
 
   #hand(thread: AgentThread, request: Request): void {
+    this.#served.delete(request);
     this.#handedOut.add(thread);
     thread.hold(true);
     // If the wait ended before its thread was up, the thread goes back unused.
-    request.result.promise.catch(() => this.#giveBack(thread));
+    request.result.promise.catch(() => void this.#giveBack(thread));
     request.result.resolve(thread);
   }
 
-  /** An unused thread with the default limits stays warm; another one has no use. */
-  #giveBack(thread: AgentThread): void {
+  /** An unused thread with the default limits stays warm; another one has no use and ends. */
+  async #giveBack(thread: AgentThread): Promise<void> {
     this.#handedOut.delete(thread);
     const { defaults, warm } = this.#options;
     const isUseful = thread.limits.memoryMb === defaults.memoryMb && this.#warm.length < warm;
     if (this.#isClosed || !isUseful) {
-      thread.kill(new WorkerError('WORKER_EXITED', 'Not needed.'));
+      thread.kill(notNeeded());
+      await thread.ended;
       return;
     }
     thread.hold(false);
@@ -190,6 +206,7 @@ export class Threads {
 
   #scheduleRefill(): void {
     if (this.#refillScheduled || this.#isClosed || this.#options.warm === 0) return;
+    if (this.#isRefillFutile) return;
     this.#refillScheduled = true;
     // Not in the caller's way: what was just handed out goes first.
     setImmediate(() => {
@@ -208,12 +225,13 @@ export class Threads {
     this.#fullScheduled = true;
     setImmediate(() => {
       this.#fullScheduled = false;
-      if (this.#queue.length > 0 && this.#live.size >= this.#options.maxThreads) {
-        this.#options.onFull();
-      }
+      if (this.#queue.length === 0 || this.#live.size < this.#options.maxThreads) return;
+      // One that is starting, or going, will serve the queue by itself.
+      if ([...this.#live].every((thread) => this.#handedOut.has(thread))) this.#options.onFull();
     });
   }
 }
 
+const notNeeded = (): WorkerError => new WorkerError('WORKER_EXITED', 'Not needed.');
 const closing = (): SubagentError =>
   new SubagentError('DRAINING', 'No agent can be started: the harness is being disposed.');

@@ -61,6 +61,9 @@ export class WorkerHost implements AgentHost {
       startingAtOnce,
       onFull: () => this.#makeRoom(),
     });
+    options.observers.on('agent/status', ({ status }) => {
+      if (status === 'idle') this.#threads.review();
+    });
   }
 
   get threads(): Threads {
@@ -175,10 +178,11 @@ export class WorkerHost implements AgentHost {
   /**
    * Every thread has an agent and someone waits for one. An idle agent's thread is taken; if
    * every agent waits for a child of its own, nothing would ever move, so the newest start is
-   * refused.
+   * refused. A thread that is being ended already makes the room.
    */
   #makeRoom(): void {
     const agents = [...this.#resident];
+    if (agents.some((agent) => agent.isLeaving)) return;
     const idle = agents.find((agent) => agent.isReclaimable);
     if (idle !== undefined) {
       void idle.leaveThread();
