@@ -35,20 +35,16 @@ export function isAiSdkModel(value: unknown): value is AiSdkModel {
   return typeof model?.doStream === 'function' && VERSIONS.includes(model.specificationVersion);
 }
 
-export function isModelAdapter(value: unknown): value is ModelAdapter {
-  return typeof (value as Partial<ModelAdapter> | null | undefined)?.stream === 'function';
-}
-
 /**
  * The adapter that something is, or can be made into: an adapter, an AI SDK model, an AI SDK
  * provider. `undefined` when it is no model.
  */
 export function asModelAdapter(value: unknown): ModelAdapter | undefined {
   if (isAiSdkModel(value)) return fromAiSdk(value);
-  if (isModelAdapter(value)) return value;
-  const provider = value as Partial<AiSdkProvider> | null | undefined;
-  if (typeof provider?.languageModel !== 'function') return undefined;
-  return fromAiSdk((modelId) => (provider as AiSdkProvider).languageModel(modelId));
+  const given = value as Partial<ModelAdapter & AiSdkProvider> | null | undefined;
+  if (typeof given?.stream === 'function') return given as ModelAdapter;
+  if (typeof given?.languageModel !== 'function') return undefined;
+  return fromAiSdk((modelId) => (given as AiSdkProvider).languageModel(modelId));
 }
 
 /**

@@ -1,73 +1,16 @@
-import type { LanguageModelV2, LanguageModelV3 } from '@ai-sdk/provider';
-import type { Message } from '../../protocol/content.ts';
-import type { AiSdkModel } from '../../protocol/ai-sdk.ts';
-import type { ModelPart, ModelRequest } from '../../protocol/model.ts';
-import { describe, expect, expectTypeOf, it } from 'vitest';
-import { asModelAdapter, fromAiSdk, isAiSdkModel } from '../../protocol/ai-sdk.ts';
-import { CallId, MessageId } from '../../protocol/ids.ts';
-import { streamModel } from '../../protocol/model-stream.ts';
+import type { ModelPart } from '../../protocol/model.ts';
+import type { Version } from '../support/ai-sdk-model.ts';
+import { describe, expect, it } from 'vitest';
+import { asModelAdapter, isAiSdkModel } from '../../protocol/ai-sdk.ts';
 import { gate } from '../../src/base/gate.ts';
-
-type Version = AiSdkModel['specificationVersion'];
-interface SeenOptions {
-  readonly prompt: readonly { readonly role: string; readonly content: unknown }[];
-  readonly abortSignal: AbortSignal;
-  readonly [key: string]: unknown;
-}
-
-/** A model object of the SDK, written by hand: it streams these parts. */
-function model(specificationVersion: Version, parts: readonly unknown[]) {
-  const seen: SeenOptions[] = [];
-  const built = {
-    specificationVersion,
-    provider: 'acme.chat',
-    modelId: 'm-1',
-    supportedUrls: {},
-    seen,
-    async doStream(options: SeenOptions) {
-      seen.push(options);
-      return {
-        stream: new ReadableStream({
-          start(controller) {
-            for (const part of parts) controller.enqueue(part);
-            controller.close();
-          },
-        }),
-      };
-    },
-  };
-  return built as typeof built & AiSdkModel;
-}
-
-const request: ModelRequest = { provider: 'acme', model: 'asked', messages: [] };
-
-async function read(
-  source: Parameters<typeof fromAiSdk>[0],
-  asked: Partial<ModelRequest> = {},
-  signal = new AbortController().signal,
-): Promise<ModelPart[]> {
-  const parts: ModelPart[] = [];
-  const adapter = fromAiSdk(source);
-  for await (const part of streamModel(adapter, { ...request, ...asked }, signal)) parts.push(part);
-  return parts;
-}
+import { readStream } from '../support/adapters.ts';
+import { readModel, sdkFinish, sdkModel, sdkText } from '../support/ai-sdk-model.ts';
 
 const v2Finish = (finishReason: string, usage: object = {}) => ({
   type: 'finish',
   finishReason,
   usage,
 });
-const finish = (unified: string, usage: object = {}) => ({
-  type: 'finish',
-  finishReason: { unified, raw: `raw-${unified}` },
-  usage,
-});
-const text = [
-  { type: 'text-start', id: '0' },
-  { type: 'text-delta', id: '0', delta: 'Hel' },
-  { type: 'text-delta', id: '0', delta: 'lo' },
-  { type: 'text-end', id: '0' },
-];
 const call = { type: 'tool-call', toolCallId: 'c1', toolName: 'add', input: '{"a":1}' };
 const reasonOf = (parts: readonly ModelPart[]): unknown => {
   const last = parts.at(-1);
@@ -76,10 +19,8 @@ const reasonOf = (parts: readonly ModelPart[]): unknown => {
 
 describe('an AI SDK model', () => {
   it('is recognised by its shape, and so is a provider that gives one', async () => {
-    expectTypeOf<LanguageModelV2>().toExtend<AiSdkModel>();
-    expectTypeOf<LanguageModelV3>().toExtend<AiSdkModel>();
-    expect(isAiSdkModel(model('v4', []))).toBe(true);
-    expect(isAiSdkModel({ ...model('v2', []), specificationVersion: 'v9' })).toBe(false);
+    expect(isAiSdkModel(sdkModel('v4', []))).toBe(true);
+    expect(isAiSdkModel({ ...sdkModel('v2', []), specificationVersion: 'v9' })).toBe(false);
     for (const thing of [null, undefined, 7, 'gpt', {}, () => {}]) {
       expect(asModelAdapter(thing)).toBeUndefined();
     }
@@ -87,187 +28,28 @@ describe('an AI SDK model', () => {
     const provider = Object.assign(() => {}, {
       languageModel(modelId: string) {
         asked.push(modelId);
-        return model('v3', [...text, finish('stop')]);
+        return sdkModel('v3', [...sdkText, sdkFinish('stop')]);
       },
     });
-    const parts = streamModel(asModelAdapter(provider), request, new AbortController().signal);
-    for await (const part of parts) expect(part).toBeDefined();
-    expect(asked).toEqual(['asked']);
+    await readStream(asModelAdapter(provider));
+    expect(asked).toEqual(['m']);
   });
 
   it('says so when a provider gives no model', async () => {
-    expect(reasonOf(await read(() => undefined as never))).toMatchObject({
+    expect(reasonOf(await readModel(() => undefined as never))).toMatchObject({
       failure: { message: 'There is no AI SDK language model "asked".' },
     });
   });
 
-  describe('is given the request', () => {
-    const tool = { name: 'add', description: 'Adds.', parameters: { type: 'object' } };
-    const user = (id: string, words: string): Message => ({
-      id: MessageId(id),
-      role: 'user',
-      content: [{ type: 'text', text: words }],
-      source: { kind: 'user' },
-    });
-    const result = (id: string, words: string, isError?: true): Message => ({
-      id: MessageId(`r-${id}`),
-      role: 'user',
-      content: [
-        {
-          type: 'tool-result',
-          toolCallId: CallId(id),
-          content: [{ type: 'text', text: words }],
-          ...(isError ? { isError } : {}),
-        },
-      ],
-      source: { kind: 'tool', callId: CallId(id) },
-    });
-    const assistant = (replayState?: object, provider = 'acme'): Message => ({
-      id: MessageId('a'),
-      role: 'assistant',
-      content: [
-        { type: 'reasoning', text: 'Hm' },
-        { type: 'text', text: 'Adding.' },
-        { type: 'tool-call', id: CallId('c1'), name: 'add', arguments: '{"a":1}' },
-        { type: 'tool-call', id: CallId('c2'), name: 'sub', arguments: '' },
-        { type: 'tool-call', id: CallId('c3'), name: 'mul', arguments: '{"a":' },
-      ],
-      source: {
-        kind: 'model',
-        provider,
-        model: 'm',
-        ...(replayState === undefined ? {} : { replayState: replayState as never }),
-      },
-    });
-    const given = async (asked: Partial<ModelRequest>): Promise<SeenOptions> => {
-      const asking = model('v3', [finish('stop')]);
-      await read(asking, asked);
-      return asking.seen[0]!;
-    };
-
-    it('as call options, with only what was asked for', async () => {
-      const { abortSignal, ...bare } = await given({});
-      expect(abortSignal).toBeInstanceOf(AbortSignal);
-      expect(bare).toEqual({ prompt: [] });
-      expect(
-        await given({ tools: [tool], maxTokens: 9, temperature: 0, stop: ['END'], system: 'Be.' }),
-      ).toMatchObject({
-        prompt: [{ role: 'system', content: 'Be.' }],
-        tools: [
-          {
-            type: 'function',
-            name: 'add',
-            description: 'Adds.',
-            inputSchema: { type: 'object' },
-          },
-        ],
-        maxOutputTokens: 9,
-        temperature: 0,
-        stopSequences: ['END'],
-      });
-    });
-
-    it('as prompt messages, results under the name of their tool', async () => {
-      const { prompt } = await given({
-        messages: [
-          user('u1', 'Add!'),
-          assistant(),
-          result('c1', '2'),
-          result('c2', 'no', true),
-          result('gone', '?'),
-          user('u2', 'Thanks'),
-        ],
-      });
-      const output = (toolCallId: string, toolName: string, type: string, value: string) => ({
-        type: 'tool-result',
-        toolCallId,
-        toolName,
-        output: { type, value },
-      });
-      expect(prompt).toEqual([
-        { role: 'user', content: [{ type: 'text', text: 'Add!' }] },
-        {
-          role: 'assistant',
-          content: [
-            { type: 'reasoning', text: 'Hm' },
-            { type: 'text', text: 'Adding.' },
-            { type: 'tool-call', toolCallId: 'c1', toolName: 'add', input: { a: 1 } },
-            { type: 'tool-call', toolCallId: 'c2', toolName: 'sub', input: {} },
-            { type: 'tool-call', toolCallId: 'c3', toolName: 'mul', input: { raw: '{"a":' } },
-          ],
-        },
-        {
-          role: 'tool',
-          content: [
-            output('c1', 'add', 'text', '2'),
-            output('c2', 'sub', 'error-text', 'no'),
-            output('gone', 'unknown', 'text', '?'),
-          ],
-        },
-        { role: 'user', content: [{ type: 'text', text: 'Thanks' }] },
-      ]);
-    });
-
-    const blocks = ['reasoning', 'text', 'tool-call', 'tool-call', 'tool-call'].map((type, at) => ({
-      type,
-      isEmpty: false,
-      metadata: at === 0 ? { acme: { signature: 's' } } : null,
-    }));
-    it.each([
-      ['what the same provider attached', { aiSdk: 1, blocks }, 'acme', true],
-      ['not what another attached', { aiSdk: 1, blocks }, 'other', false],
-      ['not what fits other blocks', { aiSdk: 1, blocks: blocks.slice(1) }, 'acme', false],
-      ['not a state of something else', { x: 1 }, 'acme', false],
-    ])('with %s', async (_name, state, provider, isBack) => {
-      const { prompt } = await given({ messages: [assistant(state, provider)] });
-      expect((prompt[0]?.content as object[])[0]).toEqual({
-        type: 'reasoning',
-        text: 'Hm',
-        ...(isBack ? { providerOptions: { acme: { signature: 's' } } } : {}),
-      });
-    });
-  });
-
-  it('is given back reasoning without text that only its provider can read', async () => {
-    const hidden = { acme: { encrypted: 'e' } };
-    const asking = model('v3', [
-      { type: 'text-start', id: 'none' },
-      { type: 'text-end', id: 'none' },
-      { type: 'reasoning-start', id: '0', providerMetadata: hidden },
-      { type: 'reasoning-end', id: '0' },
-      ...text,
-      finish('stop'),
-    ]);
-    const last = (await read(asking)).at(-1);
-    const replayState = last?.type === 'finish' ? last.replayState : undefined;
-    // As the loop keeps it: blocks without text are left out.
-    const answer = {
-      id: MessageId('a'),
-      role: 'assistant',
-      content: [{ type: 'text', text: 'Hello' }],
-      source: { kind: 'model', provider: 'acme', model: 'm', replayState: replayState! },
-    } as const;
-    await read(asking, { messages: [answer] });
-    expect(asking.seen[1]?.prompt).toEqual([
-      {
-        role: 'assistant',
-        content: [
-          { type: 'reasoning', text: '', providerOptions: hidden },
-          { type: 'text', text: 'Hello' },
-        ],
-      },
-    ]);
-  });
-
   it('of version 2 streams text, reasoning, a call and flat token counts', async () => {
-    const parts = await read(
-      model('v2', [
+    const parts = await readModel(
+      sdkModel('v2', [
         { type: 'stream-start', warnings: [{ type: 'other', message: 'x' }] },
         { type: 'response-metadata', id: 'r', modelId: 'm-1' },
         { type: 'reasoning-start', id: 'r0' },
         { type: 'reasoning-delta', id: 'r0', delta: 'Hm' },
         { type: 'reasoning-end', id: 'r0' },
-        ...text,
+        ...sdkText,
         { type: 'tool-input-start', id: 'c1', toolName: 'add' },
         { type: 'tool-input-delta', id: 'c1', delta: '{"a"' },
         { type: 'tool-input-delta', id: 'c1', delta: ':1}' },
@@ -308,8 +90,8 @@ describe('an AI SDK model', () => {
   });
 
   it.each<Version>(['v3', 'v4'])('of version %s streams calls and counts by kind', async (v) => {
-    const parts = await read(
-      model(v, [
+    const parts = await readModel(
+      sdkModel(v, [
         call,
         { ...call, toolCallId: 'p1', providerExecuted: true },
         { type: 'tool-result', toolCallId: 'p1', toolName: 'search', result: {} },
@@ -317,7 +99,7 @@ describe('an AI SDK model', () => {
         { type: 'file', mediaType: 'image/png', data: 'x' },
         { type: 'custom', kind: 'acme.x' },
         { type: 'raw', rawValue: {} },
-        finish('stop', {
+        sdkFinish('stop', {
           inputTokens: { total: 10, noCache: 3, cacheRead: 5, cacheWrite: 2 },
           outputTokens: { total: 7, text: 6, reasoning: 1 },
         }),
@@ -351,26 +133,26 @@ describe('an AI SDK model', () => {
     ['nothing', { inputTokens: { total: undefined }, outputTokens: {} }, undefined],
     ['undefined', undefined, undefined],
   ])('counts tokens given as %s', async (_name, usage, expected) => {
-    const parts = await read(model('v3', [...text, { ...finish('stop'), usage }]));
+    const parts = await readModel(sdkModel('v3', [...sdkText, { ...sdkFinish('stop'), usage }]));
     const found = parts.find((part) => part.type === 'usage')?.usage;
     expect(found && [found.inputTokens, found.outputTokens]).toEqual(expected);
   });
 
   it('lets one id name several blocks, one after another', async () => {
-    const parts = await read(model('v3', [...text, ...text, finish('stop')]));
+    const parts = await readModel(sdkModel('v3', [...sdkText, ...sdkText, sdkFinish('stop')]));
     const ends = parts.filter((part) => part.type === 'block-end');
     expect(ends.map((part) => part.index)).toEqual([0, 1]);
   });
 
   it('keeps what the provider attached to its blocks, for the next request', async () => {
     const signed = { acme: { signature: 's' } };
-    const parts = await read(
-      model('v3', [
+    const parts = await readModel(
+      sdkModel('v3', [
         { type: 'reasoning-start', id: '0' },
         { type: 'reasoning-end', id: '0', providerMetadata: signed },
-        ...text,
+        ...sdkText,
         { ...call, providerMetadata: { acme: { when: undefined, run: () => {} } } },
-        finish('tool-calls'),
+        sdkFinish('tool-calls'),
       ]),
     );
     expect(parts.at(-1)).toEqual({
@@ -387,30 +169,35 @@ describe('an AI SDK model', () => {
     });
   });
 
-  it.each<[string, unknown[], object]>([
-    ['length', [...text, v2Finish('length')], { kind: 'max-tokens' }],
-    ['stop with calls', [call, finish('stop')], { kind: 'tool-calls' }],
-    ['calls without any', [...text, finish('tool-calls')], { kind: 'stop' }],
-    ['a refusal in words', [...text, finish('content-filter')], { kind: 'stop' }],
+  it.each<[string, readonly unknown[], object]>([
+    ['length', [...sdkText, v2Finish('length')], { kind: 'max-tokens' }],
+    ['stop with calls', [call, sdkFinish('stop')], { kind: 'tool-calls' }],
+    ['calls without any', [...sdkText, sdkFinish('tool-calls')], { kind: 'stop' }],
+    ['a refusal in words', [...sdkText, sdkFinish('content-filter')], { kind: 'stop' }],
     [
       'a filter that left nothing',
-      [finish('content-filter')],
+      [sdkFinish('content-filter')],
       { failure: { code: 'CONTENT_FILTER' } },
     ],
-    ['other', [...text, finish('other')], { kind: 'stop' }],
+    ['other', [...sdkText, sdkFinish('other')], { kind: 'stop' }],
     ['other, with nothing', [v2Finish('unknown')], { failure: { code: 'EMPTY_RESPONSE' } }],
-    ['error', [...text, finish('error')], { failure: { code: 'SERVER' } }],
-    ['no finish', text, { kind: 'stop' }],
+    ['error', [...sdkText, sdkFinish('error')], { failure: { code: 'SERVER' } }],
+    ['no finish', sdkText, { kind: 'stop' }],
     ['nothing at all', [], { failure: { code: 'EMPTY_RESPONSE' } }],
-    ['a null part', [null, ...text, finish('stop')], { kind: 'stop' }],
+    ['a null part', [null, ...sdkText, sdkFinish('stop')], { kind: 'stop' }],
   ])('ends: %s', async (_name, parts, reason) => {
-    expect(reasonOf(await read(model('v3', parts)))).toMatchObject(reason);
+    expect(reasonOf(await readModel(sdkModel('v3', parts)))).toMatchObject(reason);
   });
 
   it('ends with its first error part', async () => {
     const error = Object.assign(new Error('Overloaded'), { statusCode: 529 });
-    const parts = await read(
-      model('v3', [...text.slice(0, 2), { type: 'error', error }, ...text, finish('error')]),
+    const parts = await readModel(
+      sdkModel('v3', [
+        ...sdkText.slice(0, 2),
+        { type: 'error', error },
+        ...sdkText,
+        sdkFinish('error'),
+      ]),
     );
     expect(parts.map((part) => part.type)).toEqual(['block-start', 'text-delta', 'finish']);
     expect(reasonOf(parts)).toMatchObject({ failure: { code: 'SERVER', status: 529 } });
@@ -418,11 +205,11 @@ describe('an AI SDK model', () => {
 
   it('fails typed when it cannot be asked', async () => {
     const failing = {
-      ...model('v3', []),
+      ...sdkModel('v3', []),
       doStream: () =>
         Promise.reject(Object.assign(new Error('No key.'), { name: 'AI_LoadAPIKeyError' })),
     };
-    expect(reasonOf(await read(failing))).toEqual({
+    expect(reasonOf(await readModel(failing))).toEqual({
       kind: 'error',
       failure: { code: 'MISSING_CREDENTIAL', message: 'No key.' },
     });
@@ -433,7 +220,7 @@ describe('an AI SDK model', () => {
     const asked = gate();
     const cancelled = gate();
     const deaf = {
-      ...model('v3', []),
+      ...sdkModel('v3', []),
       doStream: async () => ({
         stream: new ReadableStream(
           { pull: () => asked.wait(), cancel: () => void cancelled.wait() },
@@ -442,7 +229,7 @@ describe('an AI SDK model', () => {
         ),
       }),
     };
-    const parts = read(deaf, {}, controller.signal);
+    const parts = readModel(deaf, {}, controller.signal);
     await asked.arrived();
     controller.abort();
     await cancelled.arrived();
@@ -454,13 +241,13 @@ describe('an AI SDK model', () => {
     const held = gate();
     const cancelled = gate();
     const slow = {
-      ...model('v3', []),
+      ...sdkModel('v3', []),
       doStream: async () => {
         await held.wait();
         return { stream: new ReadableStream({ cancel: () => void cancelled.wait() }) };
       },
     };
-    const parts = read(slow, {}, controller.signal);
+    const parts = readModel(slow, {}, controller.signal);
     await held.arrived();
     controller.abort();
     expect(reasonOf(await parts)).toMatchObject({ kind: 'aborted' });

@@ -1,26 +1,8 @@
-import type { ModelAdapter, ModelPart, ModelRequest } from '../../protocol/model.ts';
+import type { ModelAdapter, ModelPart } from '../../protocol/model.ts';
 import { describe, expect, it } from 'vitest';
-import { MAX_ANSWER_BYTES } from '../../protocol/model-grammar.ts';
 import { streamModel } from '../../protocol/model-stream.ts';
 import { gate } from '../../src/base/gate.ts';
-
-const request: ModelRequest = { provider: 'p', model: 'm', messages: [] };
-
-/** An adapter that yields these things, whatever they are. */
-const yields = (...values: unknown[]): ModelAdapter => ({
-  async *stream() {
-    yield* values as ModelPart[];
-  },
-});
-
-async function read(
-  adapter: ModelAdapter | undefined,
-  signal = new AbortController().signal,
-): Promise<ModelPart[]> {
-  const parts: ModelPart[] = [];
-  for await (const part of streamModel(adapter, request, signal)) parts.push(part);
-  return parts;
-}
+import { bareRequest, readStream, yields } from '../support/adapters.ts';
 
 const start = (index: number, blockType: string) => ({ type: 'block-start', index, blockType });
 const says = (index: number, text: string) => ({ type: 'text-delta', index, text });
@@ -46,7 +28,7 @@ describe('streamModel', () => {
       { type: 'usage', usage },
       { type: 'finish', reason: { kind: 'tool-calls' }, replayState: { a: [1] } },
     ];
-    expect(await read(yields(...given))).toEqual(given);
+    expect(await readStream(yields(...given))).toEqual(given);
   });
 
   it('gives the adapter the very request and signal', async () => {
@@ -58,14 +40,14 @@ describe('streamModel', () => {
         return yields(stop).stream(...given);
       },
     };
-    await read(adapter, signal);
-    expect(seen).toEqual([request, { signal }]);
-    expect(seen[0]).toBe(request);
+    await readStream(adapter, signal);
+    expect(seen).toEqual([bareRequest, { signal }]);
+    expect(seen[0]).toBe(bareRequest);
   });
 
   describe('when there is no answer', () => {
     it('fails with NO_ADAPTER and the name that was asked for', async () => {
-      const [part] = await read(undefined);
+      const [part] = await readStream(undefined);
       expect(part).toEqual({
         type: 'finish',
         reason: {
@@ -124,23 +106,26 @@ describe('streamModel', () => {
         },
       ],
     ])('fails once with an adapter that %s', async (_name, adapter) => {
-      const parts = await read(adapter);
+      const parts = await readStream(adapter);
       expect(parts).toHaveLength(1);
       expect(parts[0]).toMatchObject({ type: 'finish', reason: { kind: 'error' } });
     });
 
     it('fails with EMPTY_RESPONSE when the stream ends before it began', async () => {
-      expect(await read(yields())).toEqual(endsWith('EMPTY_RESPONSE'));
+      expect(await readStream(yields())).toEqual(endsWith('EMPTY_RESPONSE'));
     });
   });
 
   describe('an end without a finish', () => {
     it('counts as stop when something was said, and closes what is open', async () => {
-      expect(await read(yields(start(0, 'text'), says(0, 'Hi')))).toEqual([...textBlock, stop]);
+      expect(await readStream(yields(start(0, 'text'), says(0, 'Hi')))).toEqual([
+        ...textBlock,
+        stop,
+      ]);
     });
 
     it('counts as tool calls when they are complete', async () => {
-      const parts = await read(yields(start(0, 'tool-call'), ends(0, call)));
+      const parts = await readStream(yields(start(0, 'tool-call'), ends(0, call)));
       expect(parts.at(-1)).toEqual({ type: 'finish', reason: { kind: 'tool-calls' } });
     });
 
@@ -152,14 +137,14 @@ describe('streamModel', () => {
         name: 'rm',
         argumentsDelta: '{}',
       };
-      const parts = await read(yields(start(0, 'tool-call'), delta));
+      const parts = await readStream(yields(start(0, 'tool-call'), delta));
       expect(parts.slice(-1)).toEqual(endsWith('TRANSPORT'));
     });
   });
 
   it('keeps what was said before a throw, and ends with its failure', async () => {
     const failure = { code: 'RATE_LIMIT', message: 'Slow down.', providerRetryAfterMs: 5 };
-    const parts = await read({
+    const parts = await readStream({
       async *stream() {
         yield* textBlock as ModelPart[];
         throw Object.assign(new Error('Slow down.'), { code: 'RATE_LIMIT', failure });
@@ -169,120 +154,15 @@ describe('streamModel', () => {
   });
 
   it('ends at the first finish, whatever follows', async () => {
-    expect(await read(yields(stop, ...textBlock, stop))).toEqual([stop]);
-  });
-
-  describe('malformed parts', () => {
-    const nameless = { type: 'tool-call', id: 'c1', name: '', arguments: '' };
-    it.each<[string, unknown[]]>([
-      ['no object', [7]],
-      ['null', [null]],
-      ['an unknown type', [{ type: 'text-start', id: '1' }]],
-      ['no index', [{ type: 'text-delta', text: 'x' }]],
-      ['a negative index', [start(-1, 'text')]],
-      ['an unknown block', [start(0, 'image')]],
-      [
-        'a delta of another kind',
-        [start(0, 'text'), { type: 'reasoning-delta', index: 0, text: '' }],
-      ],
-      ['no text', [start(0, 'text'), says(0, 5 as never)]],
-      ['an end without content', [start(0, 'text'), { type: 'block-end', index: 0 }]],
-      ['an end of another kind', [start(0, 'text'), ends(0, call)]],
-      ['a second start', [...textBlock, start(0, 'text')]],
-      ['arguments that are no text', [ends(0, { ...call, arguments: {} })]],
-      ['a call without a name', [start(0, 'tool-call'), ends(0, nameless)]],
-      ['a finish without a reason', [{ type: 'finish' }]],
-      ['a finish of an unknown reason', [{ type: 'finish', reason: { kind: 'bored' } }]],
-      ['a replay state that is no JSON', [{ ...stop, replayState: () => {} }]],
-      [
-        'a part that throws',
-        [
-          {
-            get type() {
-              throw new Error('no');
-            },
-          },
-        ],
-      ],
-    ])('fail with INVALID_RESPONSE: %s', async (_name, given) => {
-      const parts = await read(yields(...given, stop));
-      expect(parts.slice(-1)).toEqual(endsWith('INVALID_RESPONSE'));
-      expect(parts.filter((part) => part.type === 'finish')).toHaveLength(1);
-    });
-
-    it('are mended where the meaning is clear', async () => {
-      const delta = { type: 'tool-call-delta', index: 1, argumentsDelta: '{' };
-      const parts = await read(
-        yields(
-          says(0, 'Hi'),
-          ends(0, { type: 'text', text: 'Hi', extra: true }),
-          says(0, ' late'),
-          { ...delta, name: 'add' },
-          { ...delta, argumentsDelta: '}' },
-          { type: 'usage', usage: { inputTokens: -1 } },
-          { type: 'usage', usage: { inputTokens: 1, outputTokens: 1, reasoningTokens: 0.5 } },
-          { type: 'usage', usage: { inputTokens: 9, outputTokens: 9 } },
-          { type: 'finish', reason: { kind: 'tool-calls' } },
-        ),
-      );
-      expect(parts).toEqual([
-        ...textBlock,
-        start(1, 'tool-call'),
-        { type: 'tool-call-delta', index: 1, id: 'call-1', name: 'add', argumentsDelta: '{' },
-        { type: 'tool-call-delta', index: 1, id: 'call-1', argumentsDelta: '}' },
-        { type: 'usage', usage: { inputTokens: 1, outputTokens: 1 } },
-        ends(1, { type: 'tool-call', id: 'call-1', name: 'add', arguments: '{}' }),
-        { type: 'finish', reason: { kind: 'tool-calls' } },
-      ]);
-    });
-
-    it('tells calls apart whose ids are the same, and shortens names that fit no frame', async () => {
-      const parts = await read(
-        yields(
-          ends(0, call),
-          ends(1, call),
-          ends(2, { ...call, id: 'x'.repeat(999), name: 'n'.repeat(999) }),
-          stop,
-        ),
-      );
-      const blocks = parts.filter((part) => part.type === 'block-end').map((part) => part.block);
-      expect(blocks).toMatchObject([
-        { id: 'c1' },
-        { id: 'c1-1' },
-        { id: `${'x'.repeat(200)}-2`, name: 'n'.repeat(256) },
-      ]);
-    });
+    expect(await readStream(yields(stop, ...textBlock, stop))).toEqual([stop]);
   });
 
   it('says what an adapter calls aborted is an error when nobody aborted', async () => {
     const failure = { code: 'ABORTED', message: 'gone' };
-    const parts = await read(yields({ type: 'finish', reason: { kind: 'aborted', failure } }));
+    const parts = await readStream(
+      yields({ type: 'finish', reason: { kind: 'aborted', failure } }),
+    );
     expect(parts).toEqual([{ type: 'finish', reason: { kind: 'error', failure } }]);
-  });
-
-  describe('size', () => {
-    it('passes a long delta on in pieces that cut no character', async () => {
-      const text = `x${'😀'.repeat(40_000)}`;
-      const parts = await read(yields(says(0, text), stop));
-      const pieces = parts.filter((part) => part.type === 'text-delta').map((part) => part.text);
-      expect(pieces.length).toBeGreaterThan(1);
-      expect(pieces.join('')).toBe(text);
-      expect(pieces.some((piece) => /[\ud800-\udbff]$/.test(piece))).toBe(false);
-    });
-
-    it.each([
-      ['text', (n: number) => [says(0, 'é'.repeat(n / 2)), says(0, 'x')]],
-      ['a whole block', (n: number) => [ends(0, { type: 'text', text: 'x'.repeat(n + 1) })]],
-      ['a replay state', (n: number) => [{ ...stop, replayState: 'x'.repeat(n) }]],
-    ])('ends an answer that fits no frame: %s', async (_name, given) => {
-      const parts = await read(yields(...given(MAX_ANSWER_BYTES)));
-      expect(parts.slice(-1)).toEqual(endsWith('RESPONSE_TOO_LARGE'));
-    });
-
-    it('lets an answer through that just fits', async () => {
-      const block = { type: 'text', text: 'x'.repeat(MAX_ANSWER_BYTES) };
-      expect((await read(yields(says(0, block.text), ends(0, block), stop))).at(-1)).toEqual(stop);
-    });
   });
 
   describe('abort', () => {
@@ -294,9 +174,9 @@ describe('streamModel', () => {
     it('does not ask an adapter whose request is aborted already', async () => {
       let asked = 0;
       const adapter: ModelAdapter = {
-        stream: () => (asked++, yields(stop).stream(request, { signal: AbortSignal.abort() })),
+        stream: () => (asked++, yields(stop).stream(bareRequest, { signal: AbortSignal.abort() })),
       };
-      expect(await read(adapter, AbortSignal.abort())).toEqual([aborted]);
+      expect(await readStream(adapter, AbortSignal.abort())).toEqual([aborted]);
       expect(asked).toBe(0);
     });
 
@@ -315,7 +195,7 @@ describe('streamModel', () => {
           }),
         }),
       };
-      const parts = read(adapter, controller.signal);
+      const parts = readStream(adapter, controller.signal);
       await hung.arrived();
       controller.abort();
       expect(await parts).toEqual([aborted]);
@@ -325,7 +205,7 @@ describe('streamModel', () => {
     it('is aborted whatever the adapter throws for it', async () => {
       const controller = new AbortController();
       const held = gate();
-      const parts = read(
+      const parts = readStream(
         {
           async *stream() {
             await held.wait();
@@ -344,7 +224,7 @@ describe('streamModel', () => {
       const controller = new AbortController();
       const seen: ModelPart[] = [];
       const adapter = yields(...textBlock, stop);
-      for await (const part of streamModel(adapter, request, controller.signal)) {
+      for await (const part of streamModel(adapter, bareRequest, controller.signal)) {
         seen.push(part);
         if (part.type === 'block-start') controller.abort();
       }
@@ -355,7 +235,7 @@ describe('streamModel', () => {
       const controller = new AbortController();
       const adapter = yields(start(0, 'text'), start(1, 'text'), stop);
       const seen: ModelPart[] = [];
-      for await (const part of streamModel(adapter, request, controller.signal)) {
+      for await (const part of streamModel(adapter, bareRequest, controller.signal)) {
         seen.push(part);
         if (part.type === 'block-end') controller.abort();
       }
@@ -367,7 +247,7 @@ describe('streamModel', () => {
       const seen: ModelPart[] = [];
       for await (const part of streamModel(
         yields(says(0, 'Hi'), stop),
-        request,
+        bareRequest,
         controller.signal,
       )) {
         seen.push(part);
@@ -391,7 +271,7 @@ describe('streamModel', () => {
           }
         },
       };
-      const stream = streamModel(adapter, request, new AbortController().signal);
+      const stream = streamModel(adapter, bareRequest, new AbortController().signal);
       await stream.next();
       let isOver = false;
       const broken = stream.return().then(() => (isOver = true));
@@ -415,7 +295,7 @@ describe('streamModel', () => {
           }
         },
       };
-      const stream = streamModel(adapter, request, controller.signal);
+      const stream = streamModel(adapter, bareRequest, controller.signal);
       await stream.next();
       const broken = stream.return();
       await cleanUp.arrived();
