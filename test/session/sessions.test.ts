@@ -335,6 +335,23 @@ describe('a commit that fails', () => {
     expect(session.durable).toBe(2);
   });
 
+  it('is made again by a flush that came while it was under way', async () => {
+    const { sessions, store } = setup();
+    const session = keep(sessions);
+    await session.committed();
+    const held = (store.hold = gate());
+    store.refuse = () => {
+      store.refuse = undefined;
+      return full();
+    };
+    say(session);
+    await until(() => store.batches.length === 2);
+    const flushed = sessions.flush(session);
+    held.open();
+    await flushed;
+    expect([session.durable, store.written]).toEqual([1, ['a:0', 'a:1', 'a:1']]);
+  });
+
   it('fails no neighbour of the session it is about, and tells when that one is lost', async () => {
     const { sessions, store } = setup();
     const [one, two] = [keep(sessions, 'one'), keep(sessions, 'two')];
