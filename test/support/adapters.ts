@@ -14,7 +14,7 @@ export const yields = (...values: unknown[]): ModelAdapter => ({
 /** All parts of one request, as `streamModel` lets them through. */
 export async function readStream(
   adapter: ModelAdapter | undefined,
-  signal = new AbortController().signal,
+  signal: AbortSignal = new AbortController().signal,
   request = bareRequest,
 ): Promise<ModelPart[]> {
   const parts: ModelPart[] = [];
