@@ -3,7 +3,8 @@ import { parseLine, type RunArguments } from './args.ts';
 import { EXIT, UsageError } from './exit-codes.ts';
 import { planRun, type RunPlan, type Surroundings } from './input.ts';
 import { PlainLines } from './plain.ts';
-import { run, type RunOutcome, type RunWatcher } from './run.ts';
+import type { RunOutcome, RunWatcher } from './run.ts';
+import type { RuntimeEvent } from './runtime-events.ts';
 import { cleanLine, cleanText } from './text.ts';
 import { TreeModel } from './tree-model.ts';
 
@@ -38,7 +39,10 @@ export async function runCommand(
   }
 }
 
-/** Run a plan and show it: events as JSON, or progress on stderr and the answer on stdout. */
+/**
+ * Run a plan and show it: events as JSON, or progress on stderr and the answer on stdout. The
+ * first line comes with the first event, so that a plan that cannot be built prints nothing.
+ */
 export async function runShown(
   plan: RunPlan,
   { json }: Pick<RunArguments, 'json'>,
@@ -46,22 +50,21 @@ export async function runShown(
   { env }: Pick<Surroundings, 'env'>,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
+  // Loaded only now: what is refused before needs none of it.
+  const { run } = await import('./run.ts');
+  const tree = new TreeModel();
   if (json === true) {
     const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
-    write({ type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' });
-    const outcome = await run(plan, { tree: new TreeModel(), tell: write }, signal);
+    const start = { type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' };
+    const outcome = await run(plan, { tree, tell: after(() => write(start), write) }, signal);
     write({ type: 'run/end', ...outcome });
     return outcome;
   }
   const tell = (line: string): void => void stderr.write(`${line}\n`);
-  tell(
-    plan.server === undefined
-      ? 'No model was named: using the embedded scripted model (a program, not a language model).'
-      : `Model ${cleanLine(plan.server.model)} at ${plan.server.baseURL}`,
-  );
-  const view = await openView(stderr, env);
+  const view = await openView(tree, stderr, env);
   try {
-    const outcome = await run(plan, view.watcher, signal);
+    const watcher = { tree, tell: after(() => tell(headline(plan)), view.tell) };
+    const outcome = await run(plan, watcher, signal);
     view.close();
     if (outcome.answer !== '') stdout.write(`${cleanText(outcome.answer)}\n`);
     for (const line of problems(outcome, plan)) tell(line);
@@ -71,20 +74,38 @@ export async function runShown(
   }
 }
 
+/** `tell`, and `begin` once before it. */
+function after(begin: () => void, tell: RunWatcher['tell']): RunWatcher['tell'] {
+  let hasBegun = false;
+  return (event) => {
+    if (!hasBegun) begin();
+    hasBegun = true;
+    tell(event);
+  };
+}
+
+const headline = ({ server }: RunPlan): string =>
+  server === undefined
+    ? 'No model was named: using the embedded scripted model (a program, not a language model).'
+    : `Model ${cleanLine(server.model)} at ${server.baseURL}`;
+
 interface View {
-  readonly watcher: RunWatcher;
+  tell(event: RuntimeEvent): void;
   close(): void;
 }
 
-async function openView(stderr: NodeJS.WriteStream, env: Surroundings['env']): Promise<View> {
-  const tree = new TreeModel();
+async function openView(
+  tree: TreeModel,
+  stderr: NodeJS.WriteStream,
+  env: Surroundings['env'],
+): Promise<View> {
   if (!stderr.isTTY || env['TERM'] === 'dumb') {
     const plain = new PlainLines(tree, (line) => void stderr.write(`${line}\n`));
-    return { watcher: { tree, tell: (event) => plain.tell(event) }, close: () => {} };
+    return { tell: (event) => plain.tell(event), close: () => {} };
   }
   const { LiveTree } = await import('./live-tree.ts');
   const live = new LiveTree(tree, stderr, (env['NO_COLOR'] ?? '') === '');
-  return { watcher: { tree, tell: () => {} }, close: () => live.close() };
+  return { tell: () => {}, close: () => live.close() };
 }
 
 function* problems({ failure, failedDelegations }: RunOutcome, plan: RunPlan): Iterable<string> {

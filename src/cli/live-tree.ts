@@ -43,7 +43,7 @@ export class LiveTree {
       now: Date.now(),
     });
     this.#shown = lines;
-    this.#log(lines.join('\n'));
+    if (lines.length > 0) this.#log(lines.join('\n'));
   }
 
   /**
