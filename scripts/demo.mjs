@@ -16,6 +16,7 @@ const EXPECTED = {
 };
 
 if (isStale()) {
+  console.error('Building first …');
   const built = spawnSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'inherit' });
   if (built.status !== 0) process.exit(built.status ?? 1);
 }

@@ -13,8 +13,9 @@ export interface AgentRow {
   endedAt: number | undefined;
   inputTokens: number;
   outputTokens: number;
-  /** The last line it wrote, or the tool it called last. */
+  /** The last line it wrote in this step; without one, the tool it called last. */
   lastLine: string;
+  hasWritten: boolean;
   failure: RowFailure | undefined;
   readonly children: AgentRow[];
 }
@@ -92,6 +93,7 @@ export class TreeModel {
       inputTokens: 0,
       outputTokens: 0,
       lastLine: '',
+      hasWritten: false,
       failure: undefined,
       children: [],
     };
@@ -109,6 +111,9 @@ export class TreeModel {
         row.state = 'running';
         row.endedAt = undefined;
         row.failure = undefined;
+        return;
+      case 'step/start':
+        row.hasWritten = false;
         return;
       case 'assistant/chunk':
         if (event.data.chunk.type === 'text-delta') addText(row, event.data.chunk.text);
@@ -130,7 +135,9 @@ export class TreeModel {
       }
       case 'tool/call': {
         const { name, callId } = event.data;
-        row.lastLine = `${name} ${event.data.arguments}`.slice(0, LAST_LINE_CHARACTERS) + '\n';
+        if (!row.hasWritten) {
+          row.lastLine = `${`${name} ${event.data.arguments}`.slice(0, LAST_LINE_CHARACTERS)}\n`;
+        }
         if (name === DELEGATION_TOOL) {
           this.#delegations.set(`${row.id} ${callId}`, labelOf(event.data.arguments));
         }
@@ -196,6 +203,7 @@ function addText(row: AgentRow, text: string): void {
   const line =
     tail.trim() === '' ? `${lines.findLast((part) => part.trim() !== '') ?? ''}\n` : tail;
   row.lastLine = line.slice(-LAST_LINE_CHARACTERS);
+  row.hasWritten = true;
 }
 
 function labelOf(rawArguments: string): string {

@@ -109,20 +109,20 @@ function rowLine(row: AgentRow, prefix: string, options: ViewOptions): string {
   const timeWidth = 7;
   const tokenWidth = 6;
   const fixed = stateWidth + timeWidth + tokenWidth + 3;
-  const nameWidth = Math.max(12, Math.min(48, columns - fixed - 23));
-  const name = fit(`${prefix}${ICONS[row.state]} ${cleanLine(row.label)}`, nameWidth);
-  const elapsed = duration((row.endedAt ?? options.now) - row.startedAt);
-  const tokens = tokenCount(row.inputTokens + row.outputTokens);
+  const hasTail = columns >= 75;
+  const nameWidth = hasTail ? Math.min(48, columns - fixed - 23) : columns - fixed;
+  const label = `${prefix}${ICONS[row.state]} ${cleanLine(row.label)}`;
+  const state = paint(fit(row.state, stateWidth), COLORS[row.state], options);
+  if (nameWidth < 12) return `${fit(label, columns - stateWidth - 1)} ${state}`.trimEnd();
   const cells = [
-    paint(fit(row.state, stateWidth), COLORS[row.state], options),
-    fitRight(elapsed, timeWidth),
-    fitRight(tokens, tokenWidth),
+    fit(label, nameWidth),
+    state,
+    fitRight(duration((row.endedAt ?? options.now) - row.startedAt), timeWidth),
+    fitRight(tokenCount(row.inputTokens + row.outputTokens), tokenWidth),
   ];
-  const tailWidth = columns - nameWidth - fixed - 2;
   const tail = row.failure === undefined ? lastLine(row) : row.failure.code;
-  if (tailWidth >= 8) cells.push(` ${fit(tail, tailWidth).trimEnd()}`);
-  if (nameWidth + fixed > columns) return `${fit(name, columns - 10)} ${cells[0] ?? ''}`.trimEnd();
-  return `${name} ${cells.join(' ')}`.trimEnd();
+  if (hasTail) cells.push(` ${fit(tail, columns - nameWidth - fixed - 2)}`);
+  return cells.join(' ').trimEnd();
 }
 
 const lastLine = (row: AgentRow): string =>

@@ -53,10 +53,21 @@ it('keeps the last line that was written', () => {
   expect(tree.row('c')?.lastLine).toBe('three');
 });
 
-it('begins a new line with a new message and with a tool call', () => {
+it('begins a new line with a new message', () => {
   const tree = fold(...CHILD, wrote('c', 'first'), used('c', 1, 1), wrote('c', 'second'));
   expect(tree.row('c')?.lastLine).toBe('second');
-  tree.apply(logged('c', 'tool/call', { callId: '1', name: 'read_file', arguments: '{"path":1}' }));
+});
+
+it('shows the tool that a silent step calls, but not instead of what was written', () => {
+  const call = logged('c', 'tool/call', {
+    callId: '1',
+    name: 'read_file',
+    arguments: '{"path":1}',
+  });
+  const step = logged('c', 'step/start', { turn: 1, step: 2 });
+  const tree = fold(...CHILD, wrote('c', 'I look.'), call);
+  expect(tree.row('c')?.lastLine).toBe('I look.');
+  for (const event of [step, call]) tree.apply(event);
   expect(tree.row('c')?.lastLine.trim()).toBe('read_file {"path":1}');
   tree.apply(wrote('c', 'third'));
   expect(tree.row('c')?.lastLine).toBe('third');
