@@ -2,7 +2,9 @@
  * Makes agents, publishes them, and ends them. A creation is a transaction: nothing can be seen
  * of it before its last, synchronous span, and whatever fails before leaves nothing.
  */
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type {
   SessionEvent,
@@ -106,6 +108,12 @@ export class Agents {
     this.#options = options;
     this.observers = new Emitter(options.logger);
     this.#host = options.host(this.observers);
+    const { sessions } = options;
+    // The log of a new session is kept from its first accepted message on, in one transaction
+    // with it: an agent that was never told anything leaves no row. If that write fails, the
+    // next message tries again.
+    this.observers.on('agent/inbox/inserted', ({ agent }) => sessions.accept(agent.session));
+    sessions.observers.on('session/lost', ({ session, error }) => this.#lost(session, error));
   }
 
   /** The live agent of this id. Holding it lets one act as that agent, not dispose it. */
@@ -222,7 +230,7 @@ export class Agents {
         resumed: isStored,
         ...(onMessage === undefined ? {} : { onMessage }),
       });
-      handle = await this.#publish(agent, session, scope, undefined);
+      handle = await this.#publish(agent, session, undefined);
     } catch (error) {
       await scope.dispose();
       await sessions.release(session);
@@ -279,7 +287,7 @@ export class Agents {
       // No await from here to the return: the agent is published whole or not at all.
       signal.throwIfAborted();
       if (owner !== undefined && !this.#directory.isLive(owner)) throw ownerGone(owner);
-      return await this.#publish(prepared, session, scope, owning);
+      return await this.#publish(prepared, session, owning);
     } catch (error) {
       await prepared?.dispose('keep');
       await scope.dispose();
@@ -294,20 +302,10 @@ export class Agents {
   #publish(
     prepared: PreparedAgent,
     session: Session,
-    scope: Scope,
     owning: Entry | undefined,
   ): Promise<AgentHandle> {
-    const { sessions } = this.#options;
     const { agent } = prepared;
-    // The log of a new session is kept from its first accepted message on, in one transaction
-    // with it: an agent that was never told anything leaves no row.
-    const keep = this.observers.on('agent/inbox/inserted', (event) => {
-      if (event.agent !== agent) return;
-      keep();
-      sessions.accept(session);
-    });
-    scope.add(keep);
-    sessions.enter(session);
+    this.#options.sessions.enter(session);
     const entry = this.#entry(prepared, session, owning);
     try {
       this.#directory.add(agent);
@@ -360,6 +358,18 @@ export class Agents {
     );
     if (failures.length === 1) throw failures[0];
     if (failures.length > 1) throw new AggregateError(failures, `Ending "${agent.id}" failed.`);
+  }
+
+  /** Another process took the session over: what this one still does with it would be lost. */
+  #lost(session: Session, { code, message }: StoreError): void {
+    const agent = this.#directory.get(session.id);
+    const entry = agent === undefined ? undefined : this.#entries.get(agent);
+    if (agent === undefined || entry === undefined) return;
+    this.observers.emit('agent/error', { agent, error: { code, message } });
+    void entry.dispose('keep').catch((error: unknown) => {
+      const fields = { agent: agent.id, error: toErrorRecord(error) };
+      this.#options.logger.warn(fields, 'An agent whose session was lost did not end cleanly.');
+    });
   }
 
   #checkedOptions(given: AgentOptions | undefined): AgentOptions {

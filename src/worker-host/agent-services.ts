@@ -3,7 +3,7 @@
  * the caller. A residency that is being ended gets no new work, so every await is followed by
  * a look at whether it still may act.
  */
-import { fail, succeed } from '../../protocol/error-record.ts';
+import { fail, succeed, toErrorRecord } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
 import { ArgumentError, HarnessError, ProtocolError } from '../../protocol/errors.ts';
 import type {
@@ -18,6 +18,7 @@ import type {
   ToolSettled,
 } from '../../protocol/host-services.ts';
 import type { CallId } from '../../protocol/ids.ts';
+import type { Logger } from '../base/logger.ts';
 import type { ModelGateway } from '../models/gateway.ts';
 import type { ModelRoute } from '../models/routes.ts';
 import type { ToolDesk } from '../tools/desk.ts';
@@ -50,12 +51,20 @@ export class AgentServices implements HostServices {
   readonly #residency: Residency;
   readonly #desk: ToolDesk;
   readonly #gateway: ModelGateway;
+  readonly #logger: Logger;
 
-  constructor(agent: ServedAgent, residency: Residency, desk: ToolDesk, gateway: ModelGateway) {
-    this.#agent = agent;
-    this.#residency = residency;
-    this.#desk = desk;
-    this.#gateway = gateway;
+  constructor(parts: {
+    readonly agent: ServedAgent;
+    readonly residency: Residency;
+    readonly desk: ToolDesk;
+    readonly gateway: ModelGateway;
+    readonly logger: Logger;
+  }) {
+    this.#agent = parts.agent;
+    this.#residency = parts.residency;
+    this.#desk = parts.desk;
+    this.#gateway = parts.gateway;
+    this.#logger = parts.logger;
   }
 
   claim(boundary: ClaimBoundary, concluded: boolean): Promise<Outcome<ClaimReply>> {
@@ -126,15 +135,21 @@ export class AgentServices implements HostServices {
       const { link } = this.#residency;
       // In a later macrotask than the reply, which the parts must not overtake.
       setImmediate(() => {
-        void this.#gateway.open({
-          route,
-          request: built,
-          signal: turn.signal,
-          stream,
-          onPart: (part) => conversation.chunk(turn, stream, part),
-          send: (parts, bytes) => link.sendParts(stream, parts, bytes),
-          ready: () => link.credit(),
-        });
+        this.#gateway
+          .open({
+            route,
+            request: built,
+            signal: turn.signal,
+            stream,
+            onPart: (part) => conversation.chunk(turn, stream, part),
+            send: (parts, bytes) => link.sendParts(stream, parts, bytes),
+            ready: () => link.credit(),
+          })
+          // The thread got an error finish; what could not be logged is for whoever looks.
+          .catch((error: unknown) => {
+            const fields = { agent: id, error: toErrorRecord(error) };
+            this.#logger.warn(fields, 'A model stream could not be logged.');
+          });
       });
       return { route: 'host', stream };
     });

@@ -4,6 +4,7 @@
  * end by force. What happened in the log meanwhile is the agent's.
  */
 import { CancelFlag } from '../../protocol/cancel-flag.ts';
+import type { ErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
@@ -38,6 +39,7 @@ export class Residency {
   readonly ended: Promise<ThreadEnd>;
   #isLive = true;
   #isReady = false;
+  #fault: ErrorRecord | undefined;
   #stopTimer: Timer | undefined;
 
   constructor(options: ResidencyOptions) {
@@ -52,7 +54,10 @@ export class Residency {
       event: options.event,
       ready: (tools) => this.#onReady(tools),
       stopped: () => this.#onStopped(),
-      fault: (fault) => thread.note({ fault }),
+      fault: (fault) => {
+        this.#fault ??= fault;
+        thread.note({ fault });
+      },
       violation: (error) => this.kill(error),
     });
     thread.onGone((held) => this.#link.drain(held));
@@ -62,10 +67,7 @@ export class Residency {
       this.#stopTimer?.cancel();
       // A thread that could not be ended told nobody that it is gone.
       this.#link.close();
-      this.#ready.reject(
-        end.error ??
-          new WorkerError('WORKER_START_FAILED', 'The thread ended before its agent ran.'),
-      );
+      this.#ready.reject(this.#startFailure(end));
       return end;
     });
   }
@@ -138,6 +140,13 @@ export class Residency {
     this.#link.refuseCalls();
     this.#options.thread.kill(reason);
   }
+  #startFailure({ error }: ThreadEnd): HarnessError {
+    const said = error?.code === 'WORKER_CRASHED' ? this.#fault?.message : undefined;
+    if (error !== undefined && said === undefined) return error;
+    const text = said ?? 'The thread ended before its agent ran.';
+    return new WorkerError('WORKER_START_FAILED', text, { cause: error });
+  }
+
   #onReady(tools: readonly ToolSpec[]): void {
     if (this.#isReady) throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread was ready twice.');
     this.#isReady = true;

@@ -128,7 +128,7 @@ export class WorkerHost implements AgentHost {
         init: this.#init(spec),
         clock,
         startMs: limits.startMs,
-        services: (self) => new AgentServices(agent, self, desk, gateway),
+        services: (self) => new AgentServices({ agent, residency: self, desk, gateway, logger }),
         durable: () => agent.session.durable,
         event: (event) => agent.onEvent(event),
       });
