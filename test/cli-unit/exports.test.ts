@@ -99,6 +99,11 @@ const cases: readonly [string, string, readonly string[]][] = [
   ['an expression in a class field', 'class A { x = 1 / 2; y = "`"; }\nexport const a = 1', ['a']],
   ['properties', 'module.export;\nconst o = { export: 1, default: 2 };\no.export = 3;', []],
   ['a first line for the shell', '#!/usr/bin/env node `\nexport const a = 1;', ['a']],
+  [
+    'names of any script',
+    'export const é = 1, naïve = 2, x1 = 3, 名前 = 4, a\u200Db = 5;',
+    ['é', 'naïve', 'x1', '名前', 'a\u200Db'],
+  ],
   ['text that breaks off', 'export const { a, b', ['a', 'b']],
   ['a string that breaks off', "const s = 'open\nexport const a = 1", ['a']],
 ];

@@ -10,6 +10,9 @@ export interface Token {
 const SPACE = /[\s\uFEFF]+/uy;
 const LINE_COMMENT = /\/\/[^\n\r\u2028\u2029]*/uy;
 const BLOCK_COMMENT = /\/\*[^]*?(?:\*\/|$)/uy;
+/** Nearly all names. One that goes on with another character is left to the rule for all. */
+const ASCII_NAME = /[A-Za-z$_][A-Za-z0-9$_]*(?![A-Za-z0-9$_\\]|[^\0-\x7F])/y;
+const MAY_BEGIN_NAME = /[A-Za-z$_]|[^\0-\x7F]/;
 const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\u200C\u200D]*/uy;
 const NUMBER = /\.?\d(?:[eE][+-]|[\p{ID_Continue}.])*/uy;
 const STRING = /'(?:[^'\\\n\r]|\\[^])*'?|"(?:[^"\\\n\r]|\\[^])*"?/uy;
@@ -52,35 +55,37 @@ function scan(source: string, start: number, tokens: Token[], insideTemplate: bo
     afterNewline = false;
   };
   while (position < source.length) {
-    const skipped = match(SPACE) ?? match(LINE_COMMENT) ?? match(BLOCK_COMMENT);
+    const character = source.charAt(position);
+    const skipped =
+      character === '/' ? (match(LINE_COMMENT) ?? match(BLOCK_COMMENT)) : match(SPACE);
     if (skipped !== undefined) {
       afterNewline ||= /[\n\r\u2028\u2029]/u.test(skipped);
       position += skipped.length;
       continue;
     }
-    const name = match(NAME);
+    const name = MAY_BEGIN_NAME.test(character) ? (match(ASCII_NAME) ?? match(NAME)) : undefined;
     if (name !== undefined) {
       push('name', name);
+      continue;
+    }
+    if (character === '"' || character === "'") {
+      const string = match(STRING) ?? character;
+      push('string', string, string.slice(1, string.at(-1) === string[0] ? -1 : undefined));
+      continue;
+    }
+    if (character === '`') {
+      const end = endOfTemplate(source, position + 1);
+      push('template', source.slice(position, end));
+      continue;
+    }
+    const regex = character === '/' && mayBeginExpression(tokens.at(-1)) ? match(REGEX) : undefined;
+    if (regex !== undefined) {
+      push('regex', regex);
       continue;
     }
     const number = match(NUMBER);
     if (number !== undefined) {
       push('number', number);
-      continue;
-    }
-    const string = match(STRING);
-    if (string !== undefined) {
-      push('string', string, string.slice(1, string.at(-1) === string[0] ? -1 : undefined));
-      continue;
-    }
-    if (source[position] === '`') {
-      const end = endOfTemplate(source, position + 1);
-      push('template', source.slice(position, end));
-      continue;
-    }
-    const regex = mayBeginExpression(tokens.at(-1)) ? match(REGEX) : undefined;
-    if (regex !== undefined) {
-      push('regex', regex);
       continue;
     }
     const punctuator = match(PUNCTUATOR) ?? source.slice(position, position + 1);
