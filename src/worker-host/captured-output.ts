@@ -9,6 +9,7 @@ const KEPT_BYTES = 256 * 1024;
  */
 export class CapturedOutput {
   readonly #chunks: Buffer[] = [];
+  readonly #streams: Readable[] = [];
   #kept = 0;
   #dropped = 0;
 
@@ -22,6 +23,16 @@ export class CapturedOutput {
     });
     // A stream of a thread that died may report it; the thread's end is told elsewhere.
     stream.on('error', () => {});
+    this.#streams.push(stream);
+  }
+
+  /**
+   * Stop keeping the process alive, and go on reading. Node holds on to the port that a thread's
+   * output comes by from the first read to the streams' ends, whatever `worker.unref()` says,
+   * so the streams are told that they ended.
+   */
+  unref(): void {
+    for (const stream of this.#streams.splice(0)) stream.emit('end');
   }
 
   get text(): string {

@@ -182,6 +182,7 @@ export class WorkerThread implements AgentThread {
   hold(held: boolean): void {
     if (held) this.#worker?.ref();
     else this.#worker?.unref();
+    if (!held) this.output.unref();
     if (held) this.#port?.ref();
     else this.#port?.unref();
   }

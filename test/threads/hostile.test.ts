@@ -95,9 +95,9 @@ describe('a thread that', () => {
   });
 });
 
-it('loses no result that is told right before the thread ends', { timeout: 120_000 }, async () => {
+it('loses no result that is told right before the thread ends', { timeout: 240_000 }, async () => {
   await using real = await hostileHarness('tell-and-exit');
-  const rounds = 200;
+  const rounds = 100;
   const told: string[] = [];
   const lane = async (): Promise<void> => {
     while (told.length < rounds) {

@@ -145,13 +145,21 @@ export interface Ended {
 /** Run one of the fixtures as a program. It is killed when it does not end by itself. */
 export function runProgram(
   name: string,
-  { args = [], flags = [] }: { readonly args?: string[]; readonly flags?: string[] } = {},
+  {
+    args = [],
+    flags = [],
+    env = {},
+  }: {
+    readonly args?: string[];
+    readonly flags?: string[];
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [...flags, fileURLToPath(fixture(name)), ...args],
-      { timeout: 30_000, killSignal: 'SIGKILL' },
+      { timeout: 30_000, killSignal: 'SIGKILL', env: { ...process.env, ...env } },
       (error: ExecFileException | null, stdout, stderr) =>
         resolve({
           code: error === null ? 0 : typeof error.code === 'number' ? error.code : null,

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { fixture, realHarness } from './real.ts';
+import type { RealHarness } from './real.ts';
+
+/** A start that must fail, and everything that was to be seen of it. */
+async function failedStart(real: RealHarness): Promise<{ error: unknown; told: string[] }> {
+  const told: string[] = [];
+  for (const type of [
+    'session/created',
+    'session/event',
+    'session/disposed',
+    'agent/created',
+    'agent/status',
+    'agent/error',
+    'subagent/start',
+    'subagent/end',
+  ] as const) {
+    real.harness.on(type, () => told.push(type));
+  }
+  const error = await real.start('anything').then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  return { error, told };
+}
+
+describe('a start is refused, and nothing is left of it, when a module', () => {
+  it.each([
+    ['does not exist', 'missing.mjs', 'WORKER_START_FAILED', /missing\.mjs/],
+    ['throws while it is loaded', 'throws.mjs', 'WORKER_START_FAILED', /throws\.mjs.*Not today/],
+    ['is no program', 'broken.mjs', 'WORKER_START_FAILED', /broken\.mjs/],
+    ['exports no tool', 'no-tool.mjs', 'WORKER_START_FAILED', /no-tool\.mjs.*default export/],
+    ['exits while it is loaded', 'exits.mjs', 'WORKER_EXITED', /exit code 5/],
+    ['is never loaded', 'endless.mjs', 'WORKER_START_TIMEOUT', /1500 ms/],
+    ['loops while it is loaded', 'spins.mjs', 'WORKER_START_TIMEOUT', /1500 ms/],
+  ])('%s', async (_, name, code, message) => {
+    await using real = await realHarness({
+      tools: [{ module: fixture(`modules/${name}`) }],
+      limits: { startMs: 1_500 },
+    });
+    const { error, told } = await failedStart(real);
+    expect(error).toMatchObject({ name: 'WorkerError', code });
+    expect((error as Error).message).toMatch(message);
+    expect(told).toEqual([]);
+    expect(real.harness.agents.list()).toEqual([real.host]);
+    expect(real.harness.sessions.list()).toEqual([real.host.session]);
+    expect(await real.harness.sessionPersistence.list()).toEqual([]);
+  });
+});
+
+it('refuses a start whose tool module and main disagree about a name', async () => {
+  await using real = await realHarness({
+    tools: [
+      { module: fixture('tools.mjs') },
+      { name: 'echo', description: 'x', parameters: { type: 'object' }, execute: () => 'main' },
+    ],
+  });
+  const { error, told } = await failedStart(real);
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT' });
+  expect((error as Error).message).toMatch(/echo/);
+  expect(told).toEqual([]);
+});
+
+it('takes back a start whose signal aborts while its modules are loaded', async () => {
+  await using real = await realHarness({ tools: [{ module: fixture('modules/endless.mjs') }] });
+  const controller = new AbortController();
+  const reason = new Error('Changed my mind.');
+  const start = real.start('anything', { signal: controller.signal });
+  setImmediate(() => controller.abort(reason));
+  await expect(start).rejects.toBe(reason);
+  expect(real.harness.agents.list()).toEqual([real.host]);
+});
