@@ -43,7 +43,10 @@ export interface ToolCallRequest {
   readonly concurrencySafe?: boolean;
 }
 
-/** One call is in the log with its result. Its content stays on main, where the log is. */
+/**
+ * One call has its result, and the log has it once it has those of the calls before. The content
+ * stays on main, where the log is.
+ */
 export interface ToolSettled {
   readonly done: true;
   /** It succeeded and asked that the turn end after this step. */

@@ -42,8 +42,8 @@ export function runBody(call: BodyCall): Promise<ToolResult> {
   let stoppedBy: 'caller' | 'timeout' | undefined;
   let isOver = false;
 
+  // The first outcome counts; what comes later resolves nothing.
   const end = (outcome: ToolResult): void => {
-    if (isOver) return;
     isOver = true;
     for (const timer of timers) timer.cancel();
     for (const signal of signals) signal.removeEventListener('abort', onAbort);

@@ -46,6 +46,16 @@ describe('bodies of modules', () => {
     expect(t.events.slice(1)).toEqual(['result inside', 'call next', 'result next']);
   });
 
+  it('runs module calls one by one when their thread does not call them safe', async () => {
+    const t = deskFixture([], { modules: [module] });
+    await t.call('inside', {}, 'a');
+    const second = t.call('inside', {}, 'b');
+    expect(t.events).toEqual(['call a']);
+    await t.desk.finish(CallId('a'), ok);
+    expect(await second).toMatchObject({ runHere: true });
+    expect(t.events).toEqual(['call a', 'result a', 'call b']);
+  });
+
   it('overlaps module calls that their thread calls safe', async () => {
     const t = deskFixture([], { modules: [module] });
     const ask = (id: string): Promise<unknown> =>
@@ -82,6 +92,12 @@ describe('bodies of modules', () => {
     t.turn.abort();
     await t.desk.finish(CallId('a'), ok);
     expect(t.events).toEqual(['call a', 'result a ABORTED']);
+    const other = deskFixture([], { modules: [module] });
+    await other.call('inside', {}, 'b');
+    other.turn.abort();
+    const error = { name: 'Error', code: 'EPIPE', message: 'half done' };
+    await other.desk.finish(CallId('b'), { ok: false, error });
+    expect(other.events).toEqual(['call b', 'result b EPIPE']);
   });
 
   it('takes a value that is no JSON for INVALID_TOOL_OUTPUT', async () => {

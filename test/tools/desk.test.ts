@@ -151,6 +151,22 @@ describe('the record of a call', () => {
     expect(t.events.slice(3)).toEqual(['result held', 'result after']);
   });
 
+  it('tells a result that waited for a call which then could not be committed', async () => {
+    const commit = gate();
+    const t = deskFixture([tool('lost', overlapping), tool('done', overlapping)], {
+      committed: ({ callId }) =>
+        callId === 'lost'
+          ? commit.wait().then(() => Promise.reject(new Error('disk full')))
+          : Promise.resolve(),
+    });
+    const lost = t.call('lost');
+    await t.call('done');
+    expect(t.events).toEqual(['call lost', 'call done']);
+    commit.open();
+    await expect(lost).rejects.toThrow('disk full');
+    expect(t.events.slice(2)).toEqual(['result done']);
+  });
+
   it('rejects a call that the log refuses, and goes on with the next', async () => {
     const t = deskFixture([tool('a'), tool('b')], {
       ports: {
@@ -188,6 +204,17 @@ describe('the end of a turn', () => {
       'result a ABORTED_BEFORE_DISPATCH',
       'call b',
       'result b ABORTED_BEFORE_DISPATCH',
+    ]);
+  });
+
+  it('asks nothing else of a call when the turn had ended before', async () => {
+    const t = deskFixture([tool('a', { execute: () => void t.events.push('body') })]);
+    t.scope.guard(() => 'denied');
+    t.turn.abort();
+    await Promise.all([t.call('missing'), t.call('a', '{not json')]);
+    expect(t.events.filter((event) => event.startsWith('result'))).toEqual([
+      'result missing ABORTED_BEFORE_DISPATCH',
+      'result a ABORTED_BEFORE_DISPATCH',
     ]);
   });
 

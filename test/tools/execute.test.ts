@@ -1,6 +1,8 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { ToolContext } from '../../protocol/tool.ts';
+import { gate } from '../support/gate.ts';
 import { deskFixture, heldTool, note, tool } from './desk-fixture.ts';
 
 describe('what a body is given and gives', () => {
@@ -115,6 +117,23 @@ describe('what a body is given and gives', () => {
     expect(t.results.get('bad')).toMatchObject({ contexts: [], concludesTurn: false });
   });
 
+  it('takes no notice of what a body asks for after its end', async () => {
+    const late: ToolContext<unknown>[] = [];
+    const t = deskFixture([tool('a', { execute: (_, context) => void late.push(context) })]);
+    expect(await t.call('a')).toEqual({ done: true, concludesTurn: false });
+    for (const context of late) {
+      context.deferContext(note);
+      context.concludeTurn();
+    }
+    expect(t.results.get('a')).toMatchObject({ contexts: [], concludesTurn: false });
+  });
+
+  it('does not listen to its turn any more once it is done', async () => {
+    const t = deskFixture([tool('a')]);
+    await t.call('a');
+    expect(getEventListeners(t.turn.signal, 'abort')).toEqual([]);
+  });
+
   it('refuses a context that is no user message', async () => {
     const t = deskFixture([
       tool('a', { execute: (_, { deferContext }) => deferContext({ text: 'hi' } as never) }),
@@ -138,6 +157,22 @@ describe('the time of a tool', () => {
     await asked;
     expect(t.events).toEqual(['call a', 'result a TOOL_TIMEOUT']);
     expect(t.text('a')).toBe('Error: The tool `a` did not finish within 100 ms.');
+  });
+
+  it('says so of a body that then fails, and whatever its turn does meanwhile', async () => {
+    const held = gate();
+    const t = deskFixture([
+      tool('a', {
+        timeoutMs: 100,
+        execute: () => held.wait().then(() => Promise.reject(new Error('half done'))),
+      }),
+    ]);
+    const asked = t.call('a');
+    await t.clock.advance(100);
+    t.turn.abort();
+    held.open();
+    await asked;
+    expect(t.events).toEqual(['call a', 'result a TOOL_TIMEOUT']);
   });
 
   it('gives up a body that ignores that its time is up', async () => {
