@@ -29,6 +29,18 @@ describe('a process', () => {
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'completed\n', stderr: '' });
   });
 
+  it('goes on beside a thread that cannot be ended, and says so', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stuck-'));
+    try {
+      const args = ['stuck', join(folder, 'pipe')];
+      const { code, stdout } = await runProgram('program.mjs', { args });
+      expect(stdout).toBe('A thread cannot be ended.\naborted\ncompleted\n');
+      expect(code).toBe(0);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it.each([
     ['on the command line', { flags: ['--max-old-space-size=900'] }],
     ['in NODE_OPTIONS', { env: { NODE_OPTIONS: '--max-old-space-size=900' } }],
