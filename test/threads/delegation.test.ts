@@ -7,29 +7,33 @@ import type { ScriptedAnswer } from '../../dist/src/testing.js';
 import { lastText, obedientModel, realHarness, task, textOfResult, until } from './real.ts';
 import type { RealHarness } from './real.ts';
 
-it('answers 200 delegations, 32 in flight, each with its own result', { timeout: 240_000 }, async () => {
-  await using real = await realHarness({ workers: { warm: 2 } });
-  const results = new Map<number, string>();
-  const numbers = Array.from({ length: 200 }, (_, n) => n).values();
-  let inFlight = 0;
-  let most = 0;
-  const lane = async (): Promise<void> => {
-    for (const n of numbers) {
-      most = Math.max(most, ++inFlight);
-      const result = await real.delegate(task('square', { n }));
-      results.set(n, `${result.stopReason}: ${textOfResult(result)}`);
-      inFlight--;
-    }
-  };
-  await Promise.all(Array.from({ length: 32 }, lane));
-  expect(most).toBe(32);
-  const expected = Array.from({ length: 200 }, (_, n): [number, string] => [
-    n,
-    `completed: ${n * n}`,
-  ]);
-  expect([...results].sort(([a], [b]) => a - b)).toEqual(expected);
-  expect(real.harness.agents.list()).toEqual([real.host]);
-});
+it(
+  'answers 200 delegations, 32 in flight, each with its own result',
+  { timeout: 240_000 },
+  async () => {
+    await using real = await realHarness({ workers: { warm: 2 } });
+    const results = new Map<number, string>();
+    const numbers = Array.from({ length: 200 }, (_, n) => n).values();
+    let inFlight = 0;
+    let most = 0;
+    const lane = async (): Promise<void> => {
+      for (const n of numbers) {
+        most = Math.max(most, ++inFlight);
+        const result = await real.delegate(task('square', { n }));
+        results.set(n, `${result.stopReason}: ${textOfResult(result)}`);
+        inFlight--;
+      }
+    };
+    await Promise.all(Array.from({ length: 32 }, lane));
+    expect(most).toBe(32);
+    const expected = Array.from({ length: 200 }, (_, n): [number, string] => [
+      n,
+      `completed: ${n * n}`,
+    ]);
+    expect([...results].sort(([a], [b]) => a - b)).toEqual(expected);
+    expect(real.harness.agents.list()).toEqual([real.host]);
+  },
+);
 
 /** Told `nest n`, delegates `nest n-1` and repeats its answer; `nest 0` is the bottom. */
 function nesting(request: ModelRequest): ScriptedAnswer {

@@ -74,7 +74,10 @@ describe('a root agent whose process was killed in the middle of a turn', () => 
         'turn/end',
         'session/end-seed',
       ]);
-      expect(agent.session.events.at(-2)?.data).toEqual({ turn: 1, reason: { kind: 'interrupted' } });
+      expect(agent.session.events.at(-2)?.data).toEqual({
+        turn: 1,
+        reason: { kind: 'interrupted' },
+      });
       expect(texts(agent.inbox.nextTurn)).toEqual(['second']);
       expect(texts(agent.inbox.nextStep)).toEqual(['aside']);
       // Nothing runs by itself.

@@ -2,7 +2,15 @@ import { expect, it } from 'vitest';
 import { createUserMessage } from '../../dist/src/index.js';
 import type { SessionEventOf } from '../../dist/src/index.js';
 import { gate, scriptedModel } from '../../dist/src/testing.js';
-import { fact, fixture, nextEvent, obedientModel, realHarness, task, textOfResult } from './real.ts';
+import {
+  fact,
+  fixture,
+  nextEvent,
+  obedientModel,
+  realHarness,
+  task,
+  textOfResult,
+} from './real.ts';
 import type { Fact, RealHarness } from './real.ts';
 import type { HarnessOptions } from '../../dist/src/index.js';
 

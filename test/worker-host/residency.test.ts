@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { pack } from '../../protocol/codec.ts';
+import { CancelFlag } from '../../protocol/cancel-flag.ts';
+import { WorkerError } from '../../protocol/errors.ts';
+import type { HostServices } from '../../protocol/host-services.ts';
+import { SessionId } from '../../protocol/ids.ts';
+import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
+import type { WorkerEvent } from '../../protocol/to-main.ts';
+import type { ToWorker } from '../../protocol/to-worker.ts';
+import { DEFAULT_WINDOW } from '../../protocol/window.ts';
+import { Residency } from '../../src/worker-host/residency.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { FakeThread } from './fake-thread.ts';
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const stepEnd: WorkerEvent = { type: 'step/end', data: { turn: 1, step: 1 } };
+
+function resident() {
+  const thread = new FakeThread();
+  const clock = new ManualClock();
+  const events: WorkerEvent[] = [];
+  const frames: ToWorker[] = [];
+  thread.ports.worker.on('message', (frame) => frames.push(frame as ToWorker));
+  const unasked = (): never => {
+    throw new Error('Nobody calls.');
+  };
+  const residency = new Residency({
+    thread,
+    init: {
+      sessionId: SessionId('s'),
+      depth: 0,
+      toolModules: [],
+      provider: 'p',
+      retryPolicy: DEFAULT_RETRY_POLICY,
+      window: DEFAULT_WINDOW,
+      toolConcurrency: 1,
+    },
+    clock,
+    startMs: 1_000,
+    services: (): HostServices => ({
+      claim: unasked,
+      callTool: unasked,
+      finishTool: unasked,
+      openModel: unasked,
+    }),
+    durable: () => 0,
+    event: (event) => events.push(event),
+  });
+  const post = async (frame: object): Promise<void> => {
+    thread.ports.worker.postMessage(pack(frame));
+    thread.ports.flush();
+    await settled();
+  };
+  return { thread, clock, residency, events, frames, post };
+}
+
+describe('a residency that begins', () => {
+  it('is ready with the tools of its modules', async () => {
+    const { residency, post, clock } = resident();
+    const ready = residency.ready();
+    const tools = [{ name: 'a', description: 'b', parameters: { type: 'object' } }];
+    await post({ type: 'ready', tools });
+    expect(await ready).toEqual(tools);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('ends its thread when its modules are not loaded in time', async () => {
+    const { residency, thread, clock } = resident();
+    const ready = residency.ready();
+    const failed = expect(ready).rejects.toMatchObject({ code: 'WORKER_START_TIMEOUT' });
+    await clock.advance(999);
+    expect(thread.killReason).toBeUndefined();
+    await clock.advance(1);
+    thread.goes();
+    await failed;
+  });
+
+  it('fails as a start with what its thread said before it ended', async () => {
+    const { residency, thread, post } = resident();
+    const ready = residency.ready();
+    const failed = expect(ready).rejects.toMatchObject({
+      code: 'WORKER_START_FAILED',
+      message: 'Cannot use module x.',
+    });
+    await post({
+      type: 'fault',
+      error: { name: 'WorkerError', code: 'WORKER_START_FAILED', message: 'Cannot use module x.' },
+    });
+    expect(thread.asked).toContain('fault');
+    thread.goes(new WorkerError('WORKER_CRASHED', 'The thread crashed: …'));
+    await failed;
+  });
+
+  it('is gone before its start rejects, when that is aborted', async () => {
+    const { residency, thread } = resident();
+    const controller = new AbortController();
+    const reason = new Error('Changed my mind.');
+    let isOver = false;
+    const failed = expect(
+      residency.ready(controller.signal).finally(() => (isOver = true)),
+    ).rejects.toBe(reason);
+    controller.abort(reason);
+    await settled();
+    expect(thread.killReason?.code).toBe('WORKER_EXITED');
+    expect(isOver).toBe(false);
+    thread.goes();
+    await failed;
+  });
+});
+
+describe('a residency that ends', () => {
+  it('asks politely, and ends its thread by force after the grace', async () => {
+    const { residency, thread, clock, frames } = resident();
+    const ended = residency.stop(500, 'disposed');
+    expect(residency.takesTurns).toBe(false);
+    expect(residency.isLive).toBe(true);
+    await settled();
+    expect(frames).toEqual([{ type: 'stop', deadlineMs: 500 }]);
+    const flag = new CancelFlag(residency.cancelFlag.buffer);
+    expect([flag.isRaised(1), flag.isRaised(1_000_000)]).toEqual([true, true]);
+    await clock.advance(499);
+    expect(thread.killReason).toBeUndefined();
+    await clock.advance(1);
+    expect(thread.killReason?.code).toBe('WORKER_UNRESPONSIVE');
+    expect(residency.isLive).toBe(false);
+    thread.goes();
+    expect((await ended).error?.code).toBe('WORKER_UNRESPONSIVE');
+  });
+
+  it('ends politely when its thread stops in time, and leaves no timer', async () => {
+    const { residency, thread, clock, post } = resident();
+    const ended = residency.stop(500, 'disposed');
+    void residency.stop(500, 'disposed');
+    expect(clock.pending).toBe(1);
+    await post({ type: 'stopped', reason: 'asked' });
+    expect(thread.asked).toEqual(['assign', 'stopped']);
+    thread.goes(undefined);
+    expect((await ended).error).toBeUndefined();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('keeps what the thread had said, and hears nothing of a successor', async () => {
+    const { residency, thread, events, post } = resident();
+    residency.kill(new WorkerError('WORKER_UNRESPONSIVE', 'Enough.'));
+    await post({ type: 'events', from: 0, events: [stepEnd] });
+    thread.goes(undefined, [pack({ type: 'events', from: 1, events: [stepEnd] })]);
+    await residency.ended;
+    await post({ type: 'events', from: 2, events: [stepEnd] });
+    expect(events).toEqual([stepEnd, stepEnd]);
+  });
+
+  it.each([
+    ['is ready twice', { type: 'ready', tools: [] }],
+    ['says it stopped when it was not asked to', { type: 'stopped', reason: 'because' }],
+  ])('ends its thread when that %s', async (_, frame) => {
+    const { thread, post } = resident();
+    await post({ type: 'ready', tools: [] });
+    await post(frame);
+    expect(thread.killReason?.code).toBe('PROTOCOL_VIOLATION');
+    expect(thread.asked).not.toContain('stopped');
+  });
+});
+
+it('tells a turn to stop by the cell at once, and by a frame', async () => {
+  const { residency, frames } = resident();
+  residency.interrupt(3, 'user');
+  const flag = new CancelFlag(residency.cancelFlag.buffer);
+  expect([flag.isRaised(3), flag.isRaised(4), flag.causeOf(3)]).toEqual([true, false, 'user']);
+  await settled();
+  expect(frames).toEqual([{ type: 'interrupt', turn: 3 }]);
+});
