@@ -246,6 +246,10 @@ describe('checkCall', () => {
       { ...claim, argumentList: [{ type: 'HANDLER', name: 'proxy', value: 1 }, ...raw(false)] },
     ],
     [
+      'a HANDLER argument dressed as data',
+      { ...claim, argumentList: [{ type: 'HANDLER', value: 'turn' }, ...raw(false)] },
+    ],
+    [
       'a throw HANDLER argument',
       { ...claim, argumentList: [{ type: 'HANDLER', name: 'throw', value: {} }] },
     ],
