@@ -7,7 +7,7 @@ import { access, readFile, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { glob, isDynamicPattern } from 'tinyglobby';
+import { escapePath, glob, isDynamicPattern } from 'tinyglobby';
 import type { ObjectJsonSchema } from '../index.ts';
 import type { RunArguments } from './args.ts';
 import { UsageError } from './exit-codes.ts';
@@ -111,13 +111,18 @@ function modelServer(
 }
 
 async function findFiles(patterns: readonly string[], cwd: string): Promise<readonly string[]> {
-  const named = patterns.filter(
-    (pattern) => !pattern.startsWith('!') && !isDynamicPattern(pattern),
-  );
-  for (const path of named) await assertFile(resolve(cwd, path), path);
-  const portable = patterns.map((pattern) =>
-    sep === '\\' ? pattern.replaceAll('\\', '/') : pattern,
-  );
+  const portable: string[] = [];
+  for (const pattern of patterns) {
+    const isFile = await stat(resolve(cwd, pattern)).then(
+      (status) => status.isFile(),
+      () => false,
+    );
+    if (!isFile && !pattern.startsWith('!') && !isDynamicPattern(pattern)) {
+      await assertFile(resolve(cwd, pattern), pattern);
+    }
+    // A file of that very name is meant, whatever its name would match as a pattern.
+    portable.push(isFile ? escapePath(toSlashes(pattern)) : toSlashes(pattern));
+  }
   const ignore = portable.some((pattern) => pattern.includes('node_modules'))
     ? []
     : ['**/node_modules/**'];
@@ -133,6 +138,8 @@ async function findFiles(patterns: readonly string[], cwd: string): Promise<read
   for (const path of found) await assertReadable(resolve(cwd, path), path);
   return found.sort();
 }
+
+const toSlashes = (path: string): string => (sep === '\\' ? path.replaceAll('\\', '/') : path);
 
 async function assertFile(absolute: string, path: string): Promise<void> {
   const status = await stat(absolute).catch((error: unknown) => {

@@ -14,6 +14,7 @@ export class LiveTree {
   readonly #timer: NodeJS.Timeout;
   readonly #onResize = (): void => this.#redrawResized();
   #shown: readonly string[] = [];
+  #isClosed = false;
 
   constructor(tree: TreeModel, stream: NodeJS.WriteStream, color: boolean) {
     this.#tree = tree;
@@ -27,11 +28,12 @@ export class LiveTree {
 
   /** Draw the last state, leave it on the screen and give the cursor back. Idempotent. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     clearInterval(this.#timer);
     this.#stream.off('resize', this.#onResize);
     this.#draw();
     this.#log.done();
-    this.#shown = [];
   }
 
   #draw(): void {

@@ -33,6 +33,7 @@ export async function runUnderSignals(
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   process.stdout.on('error', onOutputError);
+  process.stderr.on('error', onOutputError);
   try {
     process.exitCode = await command(stop.signal);
   } catch (error) {

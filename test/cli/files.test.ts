@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { folderWith, subagents, tableIn } from './command-line.ts';
+import { folderWith, MAIN, start, subagents, tableIn } from './command-line.ts';
 
 const GUIDE = '# Guide\n\ntext\n\n## Use\n\n```\n# no heading\n```\n';
 const CODE = 'export const a = 1;\n// export const b = 2;\nexport type { C } from "./c.ts";';
@@ -79,6 +79,20 @@ it('gives a file that is gone by then a failure of its own, and exits with 3', a
   expect(tableIn(stdout)).toMatchObject({ total: { headings: 1, exports: 0, lines: 1 } });
   expect(stdout).toMatch(/1 delegation failed:\n- b\.md: /u);
   expect(stderr).toMatch(/Failed: b\.md: /u);
+});
+
+it('takes a name that is a file for that file, whatever it means as a pattern', async () => {
+  await using folder = await folderWith({ 'a[1].md': '# a\n', 'a1.md': '# no\n' });
+  const run = ['run', 'Summarise.', '--files', './a[1].md'];
+  const { total: _, ...rows } = tableIn((await subagents(run, { cwd: folder.path })).stdout);
+  expect(Object.keys(rows)).toEqual(['a[1].md']);
+});
+
+it('ends quietly when whoever reads its output is gone', async () => {
+  await using folder = await folderWith({ 'a.md': '# a\n' });
+  const run = start([MAIN, ...RUN, '--json'], { cwd: folder.path });
+  run.process.stdout?.destroy();
+  expect(await run.finished).toMatchObject({ code: 1, stderr: '' });
 });
 
 it('keeps the sessions of a run in the store that was named', async () => {

@@ -36,7 +36,7 @@ export function summarize(file: string, text: string): FileSummary {
 }
 
 /** A last line without a line break counts; an empty text has none. */
-export function countLines(text: string): number {
+function countLines(text: string): number {
   const breaks = text.split('\n').length - 1;
   return text === '' || text.endsWith('\n') ? breaks : breaks + 1;
 }
