@@ -15,14 +15,14 @@ export type {
   InboxView,
 } from './agent/agent.ts';
 export type { AgentLimits } from './agent/agent-host.ts';
+export type { Agents } from './agent/agents.ts';
 export type {
   AgentMeta,
-  Agents,
   ChildScope,
   CreateAgentOptions,
   CreateHostOptions,
   ResumeAgentOptions,
-} from './agent/agents.ts';
+} from './agent/create-options.ts';
 export type { HostHandle, OnMessage } from './agent/host-agent.ts';
 export { Scope } from './base/scope.ts';
 export type { Logger } from './base/logger.ts';

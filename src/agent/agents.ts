@@ -3,7 +3,7 @@
  * of it before its last, synchronous span, and whatever fails before leaves nothing.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import { SubagentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type {
@@ -23,56 +23,17 @@ import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry, ToolScope } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle, AgentOptions } from './agent.ts';
 import type { AgentHost, AgentLimits, PendingInput, PreparedAgent } from './agent-host.ts';
+import { checkedAgentOptions } from './create-options.ts';
+import type {
+  CreateAgentOptions,
+  CreateHostOptions,
+  DefaultModel,
+  MakeOptions,
+  ResumeAgentOptions,
+} from './create-options.ts';
 import { Directory } from './directory.ts';
 import { HostAgent } from './host-agent.ts';
-import type { HostHandle, OnMessage } from './host-agent.ts';
-
-/** What belongs to one agent alone, while it is composed and until it ends. */
-export interface ChildScope {
-  readonly tools: ToolScope;
-  readonly prompt: PromptScope;
-  /** Run when the agent ends, last registered first. */
-  onDispose(undo: () => void | Promise<void>): void;
-}
-
-export type AgentMeta = Partial<
-  Pick<SessionHeader, 'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'>
->;
-
-interface MakeOptions {
-  /** Absent: the harness's default model. */
-  readonly agentOptions?: AgentOptions;
-  /** Ends the making only; once the handle is returned it has no effect. */
-  readonly signal?: AbortSignal;
-  /** Composes the agent before anyone can see it. What it throws undoes the agent. */
-  readonly setup?: (child: ChildScope) => void;
-  readonly limits?: AgentLimits;
-}
-
-export interface CreateAgentOptions extends MakeOptions {
-  /** Absent: a new unique one. */
-  readonly sessionId?: string;
-  readonly meta?: AgentMeta;
-  /** A balanced log to begin with, contiguous from 0. */
-  readonly seed?: readonly SessionEvent[];
-  /** The agent ends with this one. */
-  readonly owner?: Agent;
-  /** Written once, in the agent's first turn. */
-  readonly descriptor?: SubagentDescriptor;
-}
-
-export type ResumeAgentOptions = MakeOptions;
-
-export interface CreateHostOptions {
-  /** Names the host's session: the stored one of this id is opened again. */
-  readonly sessionId?: string;
-  readonly cwd?: string;
-  /**
-   * Called with one batch of claimed messages at a time. The batch is spent when it is called,
-   * even if it throws; the throw is its turn's error. Absent: read `messages()` of the handle.
-   */
-  readonly onMessage?: OnMessage;
-}
+import type { HostHandle } from './host-agent.ts';
 
 export interface AgentsOptions {
   readonly sessions: Sessions;
@@ -81,7 +42,7 @@ export interface AgentsOptions {
   readonly models: ModelRoutes;
   /** Made once, with the events it tells. */
   host(observers: Emitter<AgentEvents>): AgentHost;
-  readonly defaultModel: { readonly provider: string; readonly model: string } | undefined;
+  readonly defaultModel: DefaultModel;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -258,7 +219,11 @@ export class Agents {
     ]);
     signal.throwIfAborted();
     const owning = owner === undefined ? undefined : this.#entryOf(owner);
-    const agentOptions = this.#checkedOptions(options.agentOptions);
+    const agentOptions = checkedAgentOptions(
+      options.agentOptions,
+      this.#options.defaultModel,
+      this.#options.models,
+    );
     if (owning !== undefined) owning.pending++;
     const scope = new Scope();
     let session: Session | undefined;
@@ -370,24 +335,6 @@ export class Agents {
       const fields = { agent: agent.id, error: toErrorRecord(error) };
       this.#options.logger.warn(fields, 'An agent whose session was lost did not end cleanly.');
     });
-  }
-
-  #checkedOptions(given: AgentOptions | undefined): AgentOptions {
-    const { defaultModel, models } = this.#options;
-    // A caller who names no route, not even an empty one, gets the harness's.
-    const options: AgentOptions = given ?? { ...defaultModel };
-    const { provider, maxTokens } = options;
-    if (maxTokens !== undefined && (!Number.isSafeInteger(maxTokens) || maxTokens < 1)) {
-      throw new ArgumentError(`"maxTokens" takes a positive whole number, not ${maxTokens}.`);
-    }
-    if (provider !== undefined && models.resolve(provider) === undefined) {
-      const known = models.names().map((name) => `"${name}"`);
-      throw new ArgumentError(
-        `There is no model provider "${provider}"; ` +
-          (known.length === 0 ? 'none is registered.' : `registered: ${known.join(', ')}.`),
-      );
-    }
-    return options;
   }
 
   #entryOf(owner: Agent): Entry {

@@ -22,7 +22,7 @@ const MAX_PACKED_NODES = 100_000;
  * unpacking would refuse it: then as JSON text. What is kept is read back exactly, half a
  * surrogate pair at the end of a streamed chunk included.
  */
-export function encodeEvent({ seq: _, ...event }: SessionEvent): Uint8Array {
+function encodeEvent({ seq: _, ...event }: SessionEvent): Uint8Array {
   return encode(event);
 }
 

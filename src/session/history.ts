@@ -2,7 +2,7 @@ import type { Message } from '../../protocol/content.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 
 /** The message an event adds to what the model is shown, or `undefined`. */
-export function messageOf(event: SessionEvent): Message | undefined {
+function messageOf(event: SessionEvent): Message | undefined {
   switch (event.type) {
     case 'user/message':
       return event.data;

@@ -37,7 +37,7 @@ export interface AppendOptions {
 }
 
 /** Nesting an event may have: what is deeper, a store could not write down. */
-export const MAX_EVENT_DEPTH = 1_000;
+const MAX_EVENT_DEPTH = 1_000;
 
 /**
  * One conversation: a header and an append-only log, on the main thread. It is the only

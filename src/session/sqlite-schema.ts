@@ -49,7 +49,7 @@ export const STATEMENTS = {
   remove: 'DELETE FROM session WHERE key = arg(0)',
 } as const;
 
-export const SCHEMA_VERSION = MIGRATIONS.length;
+const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
  * Bring a database to the current version, or make a fresh one. One transaction: two processes

@@ -1,6 +1,6 @@
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
-import type { ChildScope } from '../agent/agents.ts';
+import type { ChildScope } from '../agent/create-options.ts';
 import { personaSection } from '../prompt/persona.ts';
 import type { ToolRestriction } from './provider.ts';
 

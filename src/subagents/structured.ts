@@ -8,7 +8,7 @@ import type { Json } from '../../protocol/json.ts';
 import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import type { ToolDefinition } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
-import type { ChildScope } from '../agent/agents.ts';
+import type { ChildScope } from '../agent/create-options.ts';
 
 const STRUCTURED_OUTPUT_TOOL = 'structured_output';
 

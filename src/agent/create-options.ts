@@ -1,0 +1,87 @@
+import { ArgumentError } from '../../protocol/errors.ts';
+import type {
+  SessionEvent,
+  SessionHeader,
+  SubagentDescriptor,
+} from '../../protocol/session-events.ts';
+import type { ModelRoutes } from '../models/routes.ts';
+import type { PromptScope } from '../prompt/prompt.ts';
+import type { ToolScope } from '../tools/registry.ts';
+import type { Agent, AgentOptions } from './agent.ts';
+import type { AgentLimits } from './agent-host.ts';
+import type { OnMessage } from './host-agent.ts';
+
+/** What belongs to one agent alone, while it is composed and until it ends. */
+export interface ChildScope {
+  readonly tools: ToolScope;
+  readonly prompt: PromptScope;
+  /** Run when the agent ends, last registered first. */
+  onDispose(undo: () => void | Promise<void>): void;
+}
+
+export type AgentMeta = Partial<
+  Pick<SessionHeader, 'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'>
+>;
+
+export interface MakeOptions {
+  /** Absent: the harness's default model. */
+  readonly agentOptions?: AgentOptions;
+  /** Ends the making only; once the handle is returned it has no effect. */
+  readonly signal?: AbortSignal;
+  /** Composes the agent before anyone can see it. What it throws undoes the agent. */
+  readonly setup?: (child: ChildScope) => void;
+  readonly limits?: AgentLimits;
+}
+
+export interface CreateAgentOptions extends MakeOptions {
+  /** Absent: a new unique one. */
+  readonly sessionId?: string;
+  readonly meta?: AgentMeta;
+  /** A balanced log to begin with, contiguous from 0. */
+  readonly seed?: readonly SessionEvent[];
+  /** The agent ends with this one. */
+  readonly owner?: Agent;
+  /** Written once, in the agent's first turn. */
+  readonly descriptor?: SubagentDescriptor;
+}
+
+export type ResumeAgentOptions = MakeOptions;
+
+export interface CreateHostOptions {
+  /** Names the host's session: the stored one of this id is opened again. */
+  readonly sessionId?: string;
+  readonly cwd?: string;
+  /**
+   * Called with one batch of claimed messages at a time. The batch is spent when it is called,
+   * even if it throws; the throw is its turn's error. Absent: read `messages()` of the handle.
+   */
+  readonly onMessage?: OnMessage;
+}
+
+/** What an agent is asked with when it was given no options. */
+export type DefaultModel = { readonly provider: string; readonly model: string } | undefined;
+
+/**
+ * The options an agent is made with: those it was given, or else the default model's.
+ * @throws {ArgumentError} for a provider that is not registered, or a bad number
+ */
+export function checkedAgentOptions(
+  given: AgentOptions | undefined,
+  defaultModel: DefaultModel,
+  models: ModelRoutes,
+): AgentOptions {
+  // A caller who names no route, not even an empty one, gets the harness's.
+  const options: AgentOptions = given ?? { ...defaultModel };
+  const { provider, maxTokens } = options;
+  if (maxTokens !== undefined && (!Number.isSafeInteger(maxTokens) || maxTokens < 1)) {
+    throw new ArgumentError(`"maxTokens" takes a positive whole number, not ${maxTokens}.`);
+  }
+  if (provider !== undefined && models.resolve(provider) === undefined) {
+    const known = models.names().map((name) => `"${name}"`);
+    throw new ArgumentError(
+      `There is no model provider "${provider}"; ` +
+        (known.length === 0 ? 'none is registered.' : `registered: ${known.join(', ')}.`),
+    );
+  }
+  return options;
+}
