@@ -11,18 +11,10 @@ const packr = new Packr({
   mapsAsObjects: false,
 });
 
-/** How deep a decoded value may nest, and how many keys and items it may have in all. */
-export interface DecodeBounds {
-  readonly depth: number;
-  readonly nodes: number;
-}
-/** For bytes from a thread. */
-export const FRAME_BOUNDS: DecodeBounds = { depth: 64, nodes: 200_000 };
-/** For bytes we packed ourselves. */
-export const UNBOUNDED: DecodeBounds = {
-  depth: Number.POSITIVE_INFINITY,
-  nodes: Number.POSITIVE_INFINITY,
-};
+/** Nesting a decoded value may have; deeper is refused. */
+export const MAX_DEPTH = 64;
+/** Keys and items a decoded value may have in all. */
+export const MAX_NODES = 200_000;
 
 /**
  * Bytes of a value, in a buffer of their own: it can be transferred, and nothing else of the
@@ -38,22 +30,22 @@ export function pack(value: unknown): Uint8Array {
  *
  * @throws {TypeError} when the bytes are no packed JSON, or JSON beyond the bounds.
  */
-export function unpack(bytes: Uint8Array, bounds: DecodeBounds = FRAME_BOUNDS): unknown {
+export function unpack(bytes: Uint8Array): unknown {
   let value: unknown;
   try {
     value = packr.unpack(bytes);
   } catch (error) {
     throw new TypeError('The bytes are no packed value.', { cause: error });
   }
-  return plain(value, bounds);
+  return plain(value);
 }
 
 /** Rebuild as JSON data within the bounds; anything that is not JSON is refused. */
-function plain(value: unknown, bounds: DecodeBounds): unknown {
+function plain(value: unknown): unknown {
   let nodes = 0;
   const walk = (current: unknown, depth: number): unknown => {
-    if (++nodes > bounds.nodes) throw new TypeError('The value has too many keys.');
-    if (depth > bounds.depth) throw new TypeError('The value is nested too deeply.');
+    if (++nodes > MAX_NODES) throw new TypeError('The value has too many keys.');
+    if (depth > MAX_DEPTH) throw new TypeError('The value is nested too deeply.');
     if (typeof current === 'string' || typeof current === 'boolean') return current;
     if (current === null || (typeof current === 'number' && Number.isFinite(current))) {
       return current;
