@@ -62,8 +62,9 @@ export class HarnessError extends Error {
     super(message, options);
     this.code = code;
   }
+  // Spelled out in every class: a bundle renames the classes themselves.
   override get name(): string {
-    return this.constructor.name;
+    return 'HarnessError';
   }
 }
 
@@ -71,6 +72,9 @@ export class HarnessError extends Error {
 export class SubagentError extends HarnessError {
   constructor(code: SubagentErrorCode, message: string, options?: ErrorOptions) {
     super(code, message, options);
+  }
+  override get name(): string {
+    return 'SubagentError';
   }
 }
 
@@ -86,6 +90,9 @@ export class SubagentDepthError extends HarnessError {
     this.attemptedDepth = attemptedDepth;
     this.maxDepth = maxDepth;
   }
+  override get name(): string {
+    return 'SubagentDepthError';
+  }
 }
 
 /** A JSON Schema is outside the enforced subset; `violations` lists all that was found. */
@@ -95,12 +102,18 @@ export class JsonSchemaError extends HarnessError {
     super('UNSUPPORTED_SCHEMA', `Unsupported JSON Schema: ${violations.join('; ')}.`);
     this.violations = violations;
   }
+  override get name(): string {
+    return 'JsonSchemaError';
+  }
 }
 
 /** A tool filter names no tool, or a tool that does not exist. */
 export class ToolFilterError extends HarnessError {
   constructor(code: 'UNKNOWN_TOOL_NAME' | 'EMPTY_FILTER', message: string) {
     super(code, message);
+  }
+  override get name(): string {
+    return 'ToolFilterError';
   }
 }
 
@@ -109,6 +122,9 @@ export class ArgumentError extends HarnessError {
   constructor(message: string, options?: ErrorOptions) {
     super('INVALID_ARGUMENT', message, options);
   }
+  override get name(): string {
+    return 'ArgumentError';
+  }
 }
 
 /** A thread sent what the protocol does not allow. Its thread is ended. */
@@ -116,12 +132,18 @@ export class ProtocolError extends HarnessError {
   constructor(code: ProtocolErrorCode, message: string, options?: ErrorOptions) {
     super(code, message, options);
   }
+  override get name(): string {
+    return 'ProtocolError';
+  }
 }
 
 /** A thread did not start, died, or had to be ended. */
 export class WorkerError extends HarnessError {
   constructor(code: WorkerErrorCode, message: string, options?: ErrorOptions) {
     super(code, message, options);
+  }
+  override get name(): string {
+    return 'WorkerError';
   }
 }
 
@@ -132,11 +154,17 @@ export class LimitError extends HarnessError {
     super('LIMIT_EXCEEDED', message);
     this.limit = limit;
   }
+  override get name(): string {
+    return 'LimitError';
+  }
 }
 
 /** The store could not keep or give what was asked. */
 export class StoreError extends HarnessError {
   constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
     super(code, message, options);
+  }
+  override get name(): string {
+    return 'StoreError';
   }
 }

@@ -91,4 +91,3 @@ export type ModelCallReply =
 /** The four calls, for the guard in front of the dispatcher. */
 export const HOST_SERVICE_NAMES = ['claim', 'callTool', 'finishTool', 'openModel'] as const;
 export type HostServiceName = (typeof HOST_SERVICE_NAMES)[number];
-

@@ -77,7 +77,10 @@ export interface RetryPolicy {
  * keep the request or change it.
  */
 export interface ModelAdapter {
-  stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<ModelPart>;
+  stream(
+    request: ModelRequest,
+    options: { readonly signal: AbortSignal },
+  ): AsyncIterable<ModelPart>;
   /** Absent: the default policy. `{ maxRetries: 0 }`-like: never. */
   readonly retryPolicy?: RetryPolicy;
 }

@@ -51,7 +51,10 @@ export type SubagentDescriptor =
       readonly agentModel?: string;
       readonly maxTokens?: number;
       readonly persona?: string;
-      readonly toolFilter?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
+      readonly toolFilter?: {
+        readonly allow?: readonly string[];
+        readonly deny?: readonly string[];
+      };
     };
 
 export type InboxTarget = 'next-turn' | 'next-step';

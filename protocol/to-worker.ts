@@ -17,7 +17,9 @@ export interface ToWorkerMap {
   stop: { deadlineMs: number };
 }
 export type ToWorkerType = keyof ToWorkerMap;
-export type ToWorker = { [T in ToWorkerType]: Readonly<{ type: T } & ToWorkerMap[T]> }[ToWorkerType];
+export type ToWorker = {
+  [T in ToWorkerType]: Readonly<{ type: T } & ToWorkerMap[T]>;
+}[ToWorkerType];
 export type ToWorkerOf<T extends ToWorkerType> = Readonly<{ type: T } & ToWorkerMap[T]>;
 
 /** What Comlink sends back for an `APPLY` whose value is plain data. */

@@ -1,11 +1,15 @@
 /** Bundle the thread entry into one small file: a thread pays for every module it loads. */
+import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+
+const msgpackr = new URL('./pack.js', import.meta.resolve('msgpackr'));
 
 const bundle = await rolldown({
   input: 'dist/workers/agent-worker.js',
   platform: 'node',
   logLevel: 'warn',
+  // The same library as a module, of which only what is used gets in.
+  resolve: { alias: { 'msgpackr/index-no-eval': fileURLToPath(msgpackr) } },
 });
-// Errors are named by their classes.
-await bundle.write({ file: 'dist/agent-worker.js', format: 'esm', minify: true, keepNames: true });
+await bundle.write({ file: 'dist/agent-worker.js', format: 'esm', minify: true });
 await bundle.close();
