@@ -1,14 +1,9 @@
-/** Turns of the event loop, not time: what has not happened by then will not happen by itself. */
-const TURNS = 10_000;
+/** Look once per turn of the event loop until it is so; the test's own timeout ends it. */
+export async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+}
 
-/**
- * Wait for a fact. For facts that follow without any time passing; time is a `ManualClock`'s.
- * @throws {Error} naming the fact when it does not come true.
- */
-export async function until(fact: () => boolean, what: string = String(fact)): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn++) {
-    if (fact()) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  throw new Error(`Did not come true: ${what}`);
+/** All that can happen by itself, without time passing, has happened. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -4,7 +4,8 @@ import { createUserMessage, subagentTool } from '../../dist/src/index.js';
 import { gate, scriptedModel } from '../../dist/src/testing.js';
 import type { HarnessOptions, ModelRequest } from '../../dist/src/index.js';
 import type { ScriptedAnswer } from '../../dist/src/testing.js';
-import { lastText, obedientModel, realHarness, task, textOfResult, until } from './real.ts';
+import { lastText, obedientModel, realHarness, task, textOfResult } from './real.ts';
+import { until } from '../support/until.ts';
 import type { RealHarness } from './real.ts';
 
 it(

@@ -4,7 +4,8 @@ import { WorkerThread } from '../../dist/src/worker-host/thread.js';
 import { systemClock } from '../../dist/src/base/clock.js';
 import { silentLogger } from '../../dist/src/base/logger.js';
 import { WorkerError } from '../../dist/src/index.js';
-import { fixture, until } from './real.ts';
+import { fixture } from './real.ts';
+import { until } from '../support/until.ts';
 
 it('keeps the first 256 KiB of what a thread prints, and counts the rest', async () => {
   const thread = new WorkerThread({

@@ -13,6 +13,7 @@ import type {
   SubagentRun,
   SubagentStartRequest,
 } from '../../dist/src/index.js';
+import { until } from '../support/until.ts';
 import { scriptedModel } from '../../dist/src/testing.js';
 import type { Gate, ScriptedAnswer } from '../../dist/src/testing.js';
 
@@ -109,11 +110,6 @@ export function fact(): Fact {
     },
     reaches: (value) => until(() => Atomics.load(cell, 0) >= value),
   };
-}
-
-/** Look once per turn of the event loop; the test's own timeout ends it. */
-export async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Resolves with the first event of this type from now on. */
