@@ -77,7 +77,7 @@ export class InProcessThread implements AgentThread {
     } else {
       this.up = Promise.reject(failure);
       this.up.catch(() => {});
-      this.#end(failure);
+      this.#end(() => failure);
     }
   }
 
@@ -106,19 +106,7 @@ export class InProcessThread implements AgentThread {
           signal.addEventListener('abort', onAbort, { once: true });
         }),
     });
-    void this.#agent.done.then(() => {
-      // A real thread's last frames are in its port when it exits.
-      this.#end(
-        this.#fault === undefined
-          ? this.#isPolite
-            ? undefined
-            : new WorkerFailure('WORKER_EXITED', 'The thread ended by itself.')
-          : new WorkerFailure(
-              'WORKER_CRASHED',
-              `The thread crashed: ${this.#fault.name}: ${this.#fault.message}`,
-            ),
-      );
-    });
+    void this.#agent.done.then(() => this.#end(() => this.#verdict()));
     return ports.main;
   }
 
@@ -128,7 +116,7 @@ export class InProcessThread implements AgentThread {
   }
 
   kill(reason: HarnessError): void {
-    this.#end(reason);
+    this.#end(() => reason);
   }
 
   onGone(take: (held: readonly unknown[]) => void): void {
@@ -142,11 +130,22 @@ export class InProcessThread implements AgentThread {
     this.#agent?.fault(new Error(message));
   }
 
-  #end(error: HarnessError | undefined): void {
+  #end(verdict: () => HarnessError | undefined): void {
     if (this.#isGone) return;
     this.#isGone = true;
-    this.#takeHeld?.([]);
+    // A real thread's last frames are in its port when it is gone; one may say why it went.
+    this.#takeHeld?.(this.ports?.take('main') ?? []);
     this.ports?.close();
-    this.#ended.resolve({ error });
+    this.#ended.resolve({ error: verdict() });
+  }
+
+  #verdict(): HarnessError | undefined {
+    const fault = this.#fault;
+    if (fault !== undefined) {
+      const text = `The thread crashed: ${fault.name}: ${fault.message}`;
+      return new WorkerFailure('WORKER_CRASHED', text);
+    }
+    if (this.#isPolite) return undefined;
+    return new WorkerFailure('WORKER_EXITED', 'The thread ended by itself.');
   }
 }

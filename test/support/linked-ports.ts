@@ -13,6 +13,8 @@ export interface LinkedPorts {
   flush(count?: number, to?: End): number;
   /** Messages posted to one end and not delivered. */
   waiting(to: End): number;
+  /** Take those messages out, as whoever drains a port does. */
+  take(to: End): unknown[];
   readonly isClosed: boolean;
   close(): void;
 }
@@ -86,6 +88,11 @@ export function linkedPorts(mode: 'auto' | 'manual' = 'auto'): LinkedPorts {
     worker: portTo('main', 'worker'),
     flush,
     waiting: (to) => queue.filter((item) => item.to === to && item.event === 'message').length,
+    take(to) {
+      const taken = queue.filter((item) => item.to === to && item.event === 'message');
+      for (const item of taken) queue.splice(queue.indexOf(item), 1);
+      return taken.map(({ values }) => values[0]);
+    },
     get isClosed() {
       return isClosed;
     },
