@@ -4,6 +4,7 @@
  * thread's; a link belongs to one residency and reaches nothing after it was closed.
  */
 import { ProtocolError } from '../../protocol/errors.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
 import type { FrameEndpoint } from '../../protocol/frame-endpoint.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
@@ -122,8 +123,8 @@ export class Link {
       const { frame, bytes } = decodeFrame(value);
       this.#dispatch(frame, bytes, isLive);
     } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      this.#fail(error);
+      // Thrown on, whatever it is would end the process: this runs in the port's own listener.
+      this.#fail(error instanceof ProtocolError ? error : untakeable(error));
     }
   }
 
@@ -190,4 +191,9 @@ export class Link {
     this.close();
     this.#options.violation(error);
   }
+}
+
+function untakeable(error: unknown): ProtocolError {
+  const text = `What a thread told could not be taken: ${toErrorRecord(error).message}`;
+  return new ProtocolError('PROTOCOL_VIOLATION', text, { cause: error });
 }

@@ -165,14 +165,19 @@ describe('what a thread says', () => {
     expect(state.received()).toEqual([]);
   });
 
-  it('is a violation when whoever is told refuses it', () => {
+  it.each([
+    ['refuses it', new ProtocolError('PROTOCOL_VIOLATION', 'Not now.')],
+    ['cannot take it', new Error('Not now.')],
+  ])('is a violation when whoever is told %s', (_, error) => {
     const state = linked({
       event() {
-        throw new ProtocolError('PROTOCOL_VIOLATION', 'Not now.');
+        throw error;
       },
     });
     state.post({ type: 'events', from: 0, events: [stepEnd(1)] });
-    expect(state.violations).toMatchObject([{ message: 'Not now.' }]);
+    expect(state.violations).toMatchObject([
+      { code: 'PROTOCOL_VIOLATION', message: expect.stringContaining('Not now.') },
+    ]);
   });
 
   it('is a violation when it is more than its credit', async () => {

@@ -1,0 +1,290 @@
+import { describe, expect, it } from 'vitest';
+import { CallId, MessageId, SessionId, StreamId } from '../../protocol/ids.ts';
+import type { WorkerEvent, WorkerTurnEnd } from '../../protocol/to-main.ts';
+import type { SubagentDescriptor } from '../../protocol/session-events.ts';
+import { createUserMessage } from '../../src/agent/agent.ts';
+import { Session } from '../../src/session/session.ts';
+import { Conversation } from '../../src/worker-host/conversation.ts';
+import type { OpenTurn } from '../../src/worker-host/conversation.ts';
+import { eventTypes } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { textParts } from '../support/parts.ts';
+
+const config = { provider: 'p', model: 'm' };
+
+function talk(descriptor?: SubagentDescriptor) {
+  const header = { version: 0, id: SessionId('s'), createdAt: 0 } as const;
+  const session = new Session({ header, clock: new ManualClock() });
+  const conversation = new Conversation({
+    session,
+    descriptor,
+    describeLimit: (limit) => `Too much ${limit}.`,
+  });
+  return {
+    session,
+    conversation,
+    /** An open step, with its request made. */
+    request(isFromThread = false): { turn: OpenTurn; stream: StreamId } {
+      const turn = conversation.open ?? conversation.openTurn();
+      conversation.openStep(turn, [createUserMessage('Hi')]);
+      const request = conversation.openRequest(config);
+      return { turn, stream: conversation.openStream(turn, request, isFromThread) };
+    },
+  };
+}
+
+const stepEnd = (turn: number, step: number): WorkerEvent => ({
+  type: 'step/end',
+  data: { turn, step },
+});
+const turnEnd = (turn: number, reason: WorkerTurnEnd): WorkerEvent => ({
+  type: 'turn/end',
+  data: { turn, reason },
+});
+const said = (stream: StreamId, parts: number, step = 1): WorkerEvent => ({
+  type: 'assistant/message',
+  data: {
+    turn: 1,
+    step,
+    stream,
+    parts,
+    message: {
+      id: MessageId('x'),
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Hello.' }],
+      source: { kind: 'model', provider: 'made', model: 'up' },
+    },
+  },
+});
+const chunkOf = (stream: StreamId): WorkerEvent => ({
+  type: 'assistant/chunk',
+  data: {
+    turn: 1,
+    step: 1,
+    stream,
+    chunk: { type: 'block-start', index: 0, blockType: 'text' },
+  },
+});
+
+describe('a step', () => {
+  it('is opened with what it is told, and a child says first how it was made', () => {
+    const descriptor = { version: 1, mode: 'one-shot', provider: 'spawn' } as const;
+    const { conversation, session } = talk(descriptor);
+    const turn = conversation.openTurn();
+    conversation.openStep(turn, [createUserMessage('one'), createUserMessage('two')]);
+    conversation.closeStep(turn);
+    conversation.openStep(turn, []);
+    expect(eventTypes(session)).toEqual([
+      'turn/start',
+      'subagent/descriptor',
+      'step/start',
+      'user/message',
+      'user/message',
+      'step/end',
+      'step/start',
+    ]);
+    expect(turn.step).toBe(2);
+  });
+});
+
+describe('a request', () => {
+  it('is written down when something in it is new', () => {
+    const { conversation, session } = talk();
+    const turn = conversation.openTurn();
+    conversation.openStep(turn, []);
+    conversation.openRequest(config);
+    conversation.openRequest(config);
+    turn.system = 'You are brief.';
+    conversation.openRequest(config);
+    conversation.openRequest({ ...config, model: 'other' });
+    const headers = session.events.flatMap(({ type, data }) =>
+      type === 'request/header'
+        ? [[data.reason, data.header.system, data.header.config.model]]
+        : [],
+    );
+    expect(headers).toEqual([
+      ['initial', undefined, 'm'],
+      ['change', 'You are brief.', 'm'],
+      ['change', 'You are brief.', 'other'],
+    ]);
+    expect(eventTypes(session).filter((type) => type === 'request/context')).toHaveLength(2);
+  });
+
+  it('shows the whole history, system text and tools, or leaves them out', () => {
+    const { conversation, session } = talk();
+    const turn = conversation.openTurn();
+    conversation.openStep(turn, [createUserMessage('Hi')]);
+    expect(conversation.openRequest(config)).toEqual({
+      ...config,
+      messages: session.deriveMessages(),
+      sessionId: 's',
+    });
+    turn.system = 'Brief.';
+    turn.tools = [{ name: 't', description: '', parameters: { type: 'object' } }];
+    expect(conversation.openRequest(config)).toMatchObject({ system: 'Brief.', tools: turn.tools });
+  });
+});
+
+describe('an assistant message', () => {
+  it('cites the parts it was made of, and names the model that main asked', () => {
+    const { conversation, session, request } = talk();
+    const { turn, stream } = request();
+    for (const part of textParts(0, 'Hel', 'lo.')) conversation.chunk(turn, stream, part);
+    conversation.event(said(stream, 3));
+    const chunks = session.events.filter(({ type }) => type === 'assistant/chunk');
+    expect(session.events.at(-1)).toMatchObject({
+      type: 'assistant/message',
+      sourceEventSeqs: chunks.slice(0, 3).map(({ seq }) => seq),
+      data: { message: { source: { kind: 'model', provider: 'p', model: 'm' } } },
+    });
+  });
+
+  it('that claims more parts than there were cites those there were', () => {
+    const { conversation, session, request } = talk();
+    const { turn, stream } = request();
+    conversation.chunk(turn, stream, { type: 'block-start', index: 0, blockType: 'text' });
+    conversation.event(said(stream, 5));
+    expect(session.events.at(-1)).toMatchObject({ sourceEventSeqs: [session.seq - 2] });
+  });
+
+  it('of a second attempt cites nothing of the first', () => {
+    const { conversation, session, request } = talk();
+    const { turn, stream } = request();
+    conversation.chunk(turn, stream, { type: 'block-start', index: 0, blockType: 'text' });
+    const again = conversation.openStream(turn, conversation.openRequest(config), false);
+    expect(again).not.toBe(stream);
+    conversation.chunk(turn, again, { type: 'block-start', index: 0, blockType: 'text' });
+    conversation.event(said(again, 1));
+    const chunks = session.events.filter(({ type }) => type === 'assistant/chunk');
+    expect(session.events.at(-1)).toMatchObject({ sourceEventSeqs: [chunks[1]?.seq] });
+  });
+});
+
+describe('parts of a stream', () => {
+  it('are not kept once the turn was told to stop, or is another', () => {
+    const { conversation, session, request } = talk();
+    const { turn, stream } = request();
+    const part = { type: 'block-start', index: 0, blockType: 'text' } as const;
+    conversation.chunk(turn, stream, part);
+    turn.cancel({ kind: 'user' });
+    const { seq } = session;
+    conversation.chunk(turn, stream, part);
+    conversation.close({ kind: 'aborted', reason: { kind: 'user' } });
+    conversation.chunk(turn, stream, part);
+    expect(session.events.slice(seq).map(({ type }) => type)).toEqual(['step/end', 'turn/end']);
+  });
+
+  it('may come from the thread when the model runs there', () => {
+    const { conversation, session, request } = talk();
+    const { stream } = request(true);
+    conversation.event(chunkOf(stream));
+    expect(session.events.at(-1)?.data).toEqual({
+      turn: 1,
+      step: 1,
+      chunk: { type: 'block-start', index: 0, blockType: 'text' },
+    });
+  });
+});
+
+describe('a turn', () => {
+  it.each<[string, WorkerTurnEnd, object]>([
+    ['is completed', { kind: 'completed' }, { kind: 'completed' }],
+    ['ran out of tokens', { kind: 'max-tokens' }, { kind: 'max-tokens' }],
+    ['was declined', { kind: 'blocked' }, { kind: 'blocked' }],
+    [
+      'failed',
+      { kind: 'error', error: { code: 'E', message: 'No.' } },
+      { kind: 'error', error: { code: 'E', message: 'No.' } },
+    ],
+  ])('that %s ends as its thread says', (_, told, logged) => {
+    const { conversation, session, request } = talk();
+    request();
+    conversation.event(stepEnd(1, 1));
+    expect(conversation.event(turnEnd(1, told))).toEqual(logged);
+    expect(session.events.at(-1)?.data).toEqual({ turn: 1, reason: logged });
+    expect(conversation.open).toBeUndefined();
+  });
+
+  it('that was told to stop ends with the first cause, of which a limit is an error', () => {
+    const { conversation, request } = talk();
+    const { turn } = request();
+    expect(turn.cancel({ kind: 'limit', limit: 'turnMs' })).toBe(true);
+    expect(turn.cancel({ kind: 'user' })).toBe(false);
+    expect(turn.signal.aborted).toBe(true);
+    conversation.event(stepEnd(1, 1));
+    expect(conversation.event(turnEnd(1, { kind: 'aborted' }))).toEqual({
+      kind: 'error',
+      error: { code: 'LIMIT_EXCEEDED', message: 'Too much turnMs.' },
+    });
+  });
+
+  it('whose thread is gone is closed here: calls first, then step and turn', () => {
+    const { conversation, session, request } = talk();
+    const { turn } = request();
+    session.append('assistant/message', {
+      turn: 1,
+      step: 1,
+      message: {
+        id: MessageId('y'),
+        role: 'assistant',
+        content: [{ type: 'tool-call', id: CallId('c'), name: 't', arguments: '{}' }],
+        source: { kind: 'model', ...config },
+      },
+    });
+    session.append('tool/call', {
+      turn: 1,
+      step: 1,
+      callId: CallId('c'),
+      name: 't',
+      arguments: '{}',
+    });
+    conversation.close({ kind: 'error', error: { code: 'WORKER_EXITED', message: 'Gone.' } });
+    expect(eventTypes(session).slice(-3)).toEqual(['tool/result', 'step/end', 'turn/end']);
+    expect(turn.signal.aborted).toBe(true);
+    const { seq } = session;
+    conversation.close({ kind: 'interrupted' });
+    expect(session.seq).toBe(seq);
+  });
+});
+
+describe('what does not fit what is open is refused, and not logged:', () => {
+  const other = StreamId('m9');
+  it.each<[string, (given: { stream: StreamId }) => WorkerEvent]>([
+    ['the end of another step', () => stepEnd(1, 2)],
+    ['the end of a step of another turn', () => stepEnd(2, 1)],
+    ['the end of the turn inside of its step', () => turnEnd(1, { kind: 'completed' })],
+    ['the end of another turn', () => turnEnd(2, { kind: 'completed' })],
+    ['a message of a stream that was not opened', () => said(other, 0)],
+    ['a message of another step', ({ stream }) => said(stream, 0, 2)],
+    ['parts of a stream that main holds', ({ stream }) => chunkOf(stream)],
+    ['parts of a stream that was not opened', () => chunkOf(other)],
+    [
+      'a retry of another step',
+      () => ({ type: 'llm/retry-started', data: { retryId: 'r', turn: 1, step: 3, retry: 1 } }),
+    ],
+  ])('%s', (_, event) => {
+    const { conversation, session, request } = talk();
+    const given = request();
+    const { seq } = session;
+    expect(() => conversation.event(event(given))).toThrow(
+      expect.objectContaining({ code: 'PROTOCOL_VIOLATION' }),
+    );
+    expect(session.seq).toBe(seq);
+  });
+
+  it('anything while no turn is open', () => {
+    const { conversation } = talk();
+    for (const event of [stepEnd(1, 1), turnEnd(1, { kind: 'completed' }), said(other, 0)]) {
+      expect(() => conversation.event(event)).toThrow(
+        expect.objectContaining({ code: 'PROTOCOL_VIOLATION' }),
+      );
+    }
+  });
+
+  it('an abort that nobody asked for', () => {
+    const { conversation, request } = talk();
+    request();
+    conversation.event(stepEnd(1, 1));
+    expect(() => conversation.event(turnEnd(1, { kind: 'aborted' }))).toThrow(/nobody asked for/);
+  });
+});
