@@ -63,7 +63,8 @@ export type DefaultModel = { readonly provider: string; readonly model: string }
 
 /**
  * The options an agent is made with: those it was given, or else the default model's.
- * @throws {ArgumentError} for a provider that is not registered, or a bad number
+ * @throws {ArgumentError} for a provider that is not registered, a model that is no name, or a bad
+ *   number
  */
 export function checkedAgentOptions(
   given: AgentOptions | undefined,
@@ -72,7 +73,11 @@ export function checkedAgentOptions(
 ): AgentOptions {
   // A caller who names no route, not even an empty one, gets the harness's.
   const options: AgentOptions = given ?? { ...defaultModel };
-  const { provider, maxTokens } = options;
+  const { provider, model, maxTokens } = options;
+  for (const [name, value] of Object.entries({ provider, model })) {
+    if (value === undefined || typeof value === 'string') continue;
+    throw new ArgumentError(`"${name}" takes a text, not ${typeof value}.`);
+  }
   if (maxTokens !== undefined && (!Number.isSafeInteger(maxTokens) || maxTokens < 1)) {
     throw new ArgumentError(`"maxTokens" takes a positive whole number, not ${maxTokens}.`);
   }

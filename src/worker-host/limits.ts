@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 
 /** Limits of a harness, as a caller may set them. Times are milliseconds. */
@@ -74,7 +75,7 @@ export function memoryMb(value: number | 'unlimited'): number | 'unlimited' {
   if (value === 'unlimited') return value;
   if (!Number.isFinite(value) || value < MEMORY_MB.least || value > MEMORY_MB.most) {
     throw new ArgumentError(
-      `The limit memoryMb takes ${MEMORY_MB.least} to ${MEMORY_MB.most} or 'unlimited', not ${value}.`,
+      `The limit memoryMb takes ${MEMORY_MB.least} to ${MEMORY_MB.most} or 'unlimited', not ${printed(value)}.`,
     );
   }
   return value;
@@ -85,7 +86,7 @@ export function duration(name: string, value: number): number {
   // A longer timer than this fires at once.
   if (!Number.isFinite(value) || value <= 0 || value > 2 ** 31 - 1) {
     throw new ArgumentError(
-      `The limit ${name} takes a positive number of milliseconds, not ${value}.`,
+      `The limit ${name} takes a positive number of milliseconds, not ${printed(value)}.`,
     );
   }
   return value;
@@ -94,7 +95,9 @@ export function duration(name: string, value: number): number {
 /** @throws {ArgumentError} unless the value is a whole number of at least `least`. */
 export function natural(name: string, value: number, least: number): number {
   if (!Number.isSafeInteger(value) || Object.is(value, -0) || value < least) {
-    throw new ArgumentError(`"${name}" takes a whole number of at least ${least}, not ${value}.`);
+    throw new ArgumentError(
+      `"${name}" takes a whole number of at least ${least}, not ${printed(value)}.`,
+    );
   }
   return value;
 }

@@ -60,6 +60,8 @@ describe('creating an agent', () => {
 
   it.each([
     ['an unknown provider', { agentOptions: { provider: 'nobody' } }, /"nobody".*"script"/],
+    ['a provider that is no text', { agentOptions: { provider: 7 as never } }, /"provider"/],
+    ['a model that is no text', { agentOptions: { model: (() => 'm') as never } }, /"model"/],
     ['no tokens', { agentOptions: { maxTokens: 0 } }, /maxTokens/],
     ['half a token', { agentOptions: { maxTokens: 1.5 } }, /maxTokens/],
     ['a relative directory', { meta: { cwd: 'here' } }, /cwd/],
