@@ -8,7 +8,7 @@ import { report, rounds } from './support.ts';
 import type { Row } from './support.ts';
 
 const PLAIN = new URL('./fixtures/plain-worker.js', import.meta.url);
-const OURS = new URL('../agent-worker.js', import.meta.url);
+const OURS = new URL('../agent-worker.cjs', import.meta.url);
 const TASK = new URL('./fixtures/burn.js', import.meta.url);
 /** Long enough for a warm thread to be there again. */
 const GAP_MS = 150;

@@ -46,7 +46,7 @@ await runUnderSignals(async (signal) => {
 
 /** True when a source is newer than the build's last file. */
 function isStale() {
-  const last = statSync(`${root}/dist/agent-worker.js`, { throwIfNoEntry: false });
+  const last = statSync(`${root}/dist/agent-worker.cjs`, { throwIfNoEntry: false });
   const sources = ['{protocol,src,workers}/**/*.{ts,json}', '*.json', 'scripts/bundle-worker.mjs'];
   return globSync(sources, { cwd: root, absolute: true }).some(
     (path) => last === undefined || statSync(path).mtimeMs > last.mtimeMs,

@@ -75,14 +75,18 @@ const entries: readonly {
 ];
 
 it('reaches users by these doors and no others', () => {
-  const built = (folder: string, file: string, code = `${folder}/${file}`): object => ({
+  const built = (folder: string, file: string): object => ({
     types: `./dist/${folder}/${file}.d.ts`,
-    default: `./dist/${code}.js`,
+    default: `./dist/${folder}/${file}.js`,
   });
   expect(manifest['exports']).toEqual({
     '.': built('src', 'index'),
     './worker': built('workers', 'index'),
-    './agent-worker': built('workers', 'agent-worker', 'agent-worker'),
+    // A file to name in `workers.entry`, not to import.
+    './agent-worker': {
+      types: './dist/agent-worker.d.cts',
+      default: './dist/agent-worker.cjs',
+    },
     './protocol': built('protocol', 'index'),
     './testing': built('src', 'testing'),
     './package.json': './package.json',

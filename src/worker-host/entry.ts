@@ -8,7 +8,7 @@ import { WorkerError } from '../../protocol/errors.ts';
  * @throws {WorkerError} `WORKER_START_FAILED` when the package was not built.
  */
 export function workerEntry(): URL {
-  for (const place of ['../../agent-worker.js', '../../dist/agent-worker.js']) {
+  for (const place of ['../../agent-worker.cjs', '../../dist/agent-worker.cjs']) {
     const url = new URL(place, import.meta.url);
     if (existsSync(url)) return url;
   }
