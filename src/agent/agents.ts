@@ -6,23 +6,19 @@ import { toErrorRecord } from '../../protocol/error-record.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type {
-  SessionEvent,
-  SessionHeader,
-  SubagentDescriptor,
-} from '../../protocol/session-events.ts';
+import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { Scope } from '../base/scope.ts';
 import type { ModelRoutes } from '../models/routes.ts';
-import type { PromptRegistry, PromptScope } from '../prompt/prompt.ts';
+import type { PromptRegistry } from '../prompt/prompt.ts';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
-import type { ToolRegistry, ToolScope } from '../tools/registry.ts';
-import type { Agent, AgentEvents, AgentHandle, AgentOptions } from './agent.ts';
-import type { AgentHost, AgentLimits, PendingInput, PreparedAgent } from './agent-host.ts';
+import type { ToolRegistry } from '../tools/registry.ts';
+import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
+import type { AgentHost, PendingInput, PreparedAgent } from './agent-host.ts';
 import { checkedAgentOptions } from './create-options.ts';
 import type {
   CreateAgentOptions,

@@ -32,7 +32,7 @@ describe('a start is refused, and nothing is left of it, when a module', () => {
   it.each([
     ['does not exist', 'missing.mjs', 'WORKER_START_FAILED', /missing\.mjs/],
     ['throws while it is loaded', 'throws.mjs', 'WORKER_START_FAILED', /throws\.mjs.*Not today/],
-    ['is no program', 'broken.mjs', 'WORKER_START_FAILED', /broken\.mjs/],
+    ['is no program', 'no-program.txt', 'WORKER_START_FAILED', /no-program\.txt/],
     ['exports no tool', 'no-tool.mjs', 'WORKER_START_FAILED', /no-tool\.mjs.*default export/],
     ['exits while it is loaded', 'exits.mjs', 'WORKER_EXITED', /exit code 5/],
     ['is never loaded', 'endless.mjs', 'WORKER_START_TIMEOUT', /1500 ms/],
