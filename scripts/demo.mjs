@@ -32,8 +32,7 @@ const prompt = [
 await runUnderSignals(async (signal) => {
   const args = {
     prompt,
-    // The tests are as many files again, and every child costs a thread.
-    files: ['**/*.{md,ts}', '.github/**/*.md', '!test/**/*.ts', '!dist/**', '!.artifacts/**'],
+    files: ['**/*.{md,ts}', '.github/**/*.md', '!dist/**', '!.artifacts/**'],
     tools: ['scripts/demo-tools.mjs'],
     turnMs: 2000,
     memoryMb: 32,

@@ -25,7 +25,7 @@ function countAll(): Readonly<Record<string, TableRow>> {
   );
   return Object.fromEntries(
     names
-      .filter((name) => /\.(?:md|ts)$/u.test(name) && !/^test\/.*\.ts$/u.test(name))
+      .filter((name) => /\.(?:md|ts)$/u.test(name))
       .map((name) => {
         const text = readFileSync(join(REPOSITORY, name), 'utf8');
         const headings = text.replace(/^```[^]*?^```$/gmu, '').match(/^#{1,6} /gmu) ?? [];
