@@ -24,6 +24,13 @@ const claim = callOf('claim', 'turn', false);
 const idle: Outcome<ClaimReply> = succeed({ kind: 'idle' });
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+const counting = (asked: string[]): Pick<HostServices, 'claim'> => ({
+  claim(boundary) {
+    asked.push(boundary);
+    return Promise.resolve(idle);
+  },
+});
+
 function linked(
   options: {
     readonly port?: Port;
@@ -236,20 +243,24 @@ describe('a call', () => {
   });
 
   it('is not served once the thread is being ended, while events still count', () => {
-    const state = linked();
+    const asked: string[] = [];
+    const state = linked({ services: counting(asked) });
     state.link.refuseCalls();
     state.post({ type: 'call', message: claim }, { type: 'events', from: 0, events: [stepEnd(1)] });
     expect(state.told).toEqual([stepEnd(1)]);
+    expect(asked).toEqual([]);
   });
 
   it('is not served when it was found in the port of a thread that is gone', () => {
-    const state = linked();
+    const asked: string[] = [];
+    const state = linked({ services: counting(asked) });
     state.link.drain([
       pack({ type: 'events', from: 0, events: [stepEnd(1)] }),
       pack({ type: 'call', message: claim }),
       pack({ type: 'stopped', reason: 'asked' }),
     ]);
     expect(state.told).toEqual([stepEnd(1), 'stopped']);
+    expect(asked).toEqual([]);
     state.post({ type: 'events', from: 1, events: [stepEnd(2)] });
     expect(state.told).toHaveLength(2);
   });

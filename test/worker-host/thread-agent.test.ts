@@ -40,6 +40,24 @@ describe('a waking message', () => {
     expect(shown(rt.model)).toEqual([['Again']]);
   });
 
+  it('that waits behind a turn is not claimed before it is committed', async () => {
+    const store = new StallingStore();
+    const turn = gate();
+    await using rt = await testHarness({ store, script: [{ hold: turn, text: 'A.' }, 'B.'] });
+    rt.root.followup(message('one'));
+    await until(() => rt.model.requests.length === 1);
+    const held = store.stall();
+    rt.root.followup(message('two'));
+    turn.open();
+    await until(() => ends(rt.root.session).length === 1);
+    await settled();
+    expect(waiting(rt.root)).toEqual([[], ['two']]);
+    expect(rt.root.session.open).toBeUndefined();
+    held.open();
+    await rt.root.whenIdle();
+    expect(ends(rt.root.session)).toEqual(['completed', 'completed']);
+  });
+
   it('that is removed before it is claimed leaves a running and an idle, and no turn', async () => {
     await using rt = await testHarness();
     const told = statuses(rt);

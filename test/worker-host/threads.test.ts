@@ -110,22 +110,22 @@ describe('a checkout', () => {
     made[0]!.comesUp();
     await first;
     const order: string[] = [];
-    const starting = threads.checkout(normal, start).then(
-      () => order.push('start'),
-      ({ code }: SubagentError) => order.push(code),
-    );
-    void threads.checkout(normal, wake).then(() => order.push('wake'));
-    void threads.checkout(normal, wake).then(() => order.push('later wake'));
+    const told = (name: string) => () => void order.push(name);
+    void threads.checkout(normal, start).then(told('start'));
+    void threads.checkout(normal, start).catch(told('refused'));
+    void threads.checkout(normal, wake).then(told('wake'));
+    void threads.checkout(normal, wake).then(told('later wake'));
     expect(threads.refuseNewest(new SubagentError('CAPACITY', 'Full.'))).toBe(true);
-    expect(threads.refuseNewest(new SubagentError('CAPACITY', 'Full.'))).toBe(false);
-    await starting;
-    for (const index of [0, 1]) {
+    for (const index of [0, 1, 2]) {
       made[index]!.goes(undefined);
       await settled();
       made[index + 1]!.comesUp();
       await settled();
     }
-    expect(order).toEqual(['CAPACITY', 'wake', 'later wake']);
+    // Only wakes are left to refuse, and those are not.
+    void threads.checkout(normal, wake);
+    expect(threads.refuseNewest(new SubagentError('CAPACITY', 'Full.'))).toBe(false);
+    expect(order).toEqual(['refused', 'wake', 'later wake', 'start']);
   });
 
   it('ends at once when it is aborted while it waits', async () => {

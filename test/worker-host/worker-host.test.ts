@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { pack } from '../../protocol/codec.ts';
 import { WorkerError } from '../../protocol/errors.ts';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
+import type { Agent } from '../../src/agent/agent.ts';
+import { buildHarness } from '../../src/harness.ts';
 import { gate } from '../support/gate.ts';
 import { testHarness } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -19,6 +21,7 @@ import {
   statuses,
   waiting,
 } from './agent-words.ts';
+import { FakeThread } from './fake-thread.ts';
 
 describe('a thread that does not obey', () => {
   it('is ended after the grace; the turn has the first cause, and a new thread goes on', async () => {
@@ -197,6 +200,46 @@ describe('when threads are scarce', () => {
       code: 'CAPACITY',
     });
   });
+});
+
+it('refuses nobody for want of threads while one is on its way out', async () => {
+  const made: FakeThread[] = [];
+  const harness = await buildHarness(
+    { limits: { maxThreads: 2 }, workers: { warm: 0 } },
+    {
+      threads: () => (limits) => {
+        made.push(new FakeThread(limits));
+        return made.at(-1)!;
+      },
+    },
+  );
+  const bring = async (index: number): Promise<void> => {
+    await until(() => made.length > index);
+    made[index]!.comesUp();
+    await settled();
+    made[index]!.ports.worker.postMessage(pack({ type: 'ready', tools: [] }));
+  };
+  const make = async (index: number, owner?: Agent): Promise<Agent> => {
+    const creation = harness.agents.create(owner === undefined ? {} : { owner });
+    await bring(index);
+    return (await creation).agent;
+  };
+  const root = await make(0);
+  const child = await make(1, root);
+  // The root is idle and gives its thread up; until that is gone, all seem to wait for children.
+  const second = make(2, root);
+  await settled();
+  const third = make(3, child);
+  await settled();
+  made[0]!.goes(undefined);
+  await second;
+  await settled();
+  // The second is idle as well.
+  made[2]!.goes(undefined);
+  await third;
+  const disposal = harness.dispose();
+  for (const thread of made) thread.goes(undefined);
+  await disposal;
 });
 
 describe('disposing an agent', () => {
