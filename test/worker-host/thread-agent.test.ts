@@ -49,10 +49,10 @@ describe('a waking message', () => {
     const held = store.stall();
     rt.root.followup(message('two'));
     turn.open();
-    await until(() => ends(rt.root.session).length === 1);
+    await until(() => has(rt.root.session, 'step/end'));
     await settled();
     expect(waiting(rt.root)).toEqual([[], ['two']]);
-    expect(rt.root.session.open).toBeUndefined();
+    expect(ends(rt.root.session)).toEqual([]);
     held.open();
     await rt.root.whenIdle();
     expect(ends(rt.root.session)).toEqual(['completed', 'completed']);
