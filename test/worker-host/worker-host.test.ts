@@ -226,6 +226,7 @@ it('refuses nobody for want of threads while one is on its way out', async () =>
   };
   const root = await make(0);
   const child = await make(1, root);
+  child.followup(message('go'));
   // The root is idle and gives its thread up; until that is gone, all seem to wait for children.
   const second = make(2, root);
   await settled();
