@@ -1,4 +1,5 @@
 import { Packr } from 'msgpackr/index-no-eval';
+import { packedProblem } from './packed-json.ts';
 
 /**
  * Records off: each packed value stands alone, and a reader needs no shared state. Objects are
@@ -31,6 +32,8 @@ export function pack(value: unknown): Uint8Array {
  * @throws {TypeError} when the bytes are no packed JSON, or JSON beyond the bounds.
  */
 export function unpack(bytes: Uint8Array): unknown {
+  const problem = packedProblem(bytes, { depth: MAX_DEPTH, nodes: MAX_NODES });
+  if (problem !== undefined) throw new TypeError(`The bytes are no packed value: ${problem}.`);
   let value: unknown;
   try {
     value = packr.unpack(bytes);
@@ -40,25 +43,16 @@ export function unpack(bytes: Uint8Array): unknown {
   return plain(value);
 }
 
-/** Rebuild as JSON data within the bounds; anything that is not JSON is refused. */
+/** Maps become objects without a prototype; an absent optional field stays absent. */
 function plain(value: unknown): unknown {
-  let nodes = 0;
-  const walk = (current: unknown, depth: number): unknown => {
-    if (++nodes > MAX_NODES) throw new TypeError('The value has too many keys.');
-    if (depth > MAX_DEPTH) throw new TypeError('The value is nested too deeply.');
-    if (typeof current === 'string' || typeof current === 'boolean') return current;
-    if (current === null || (typeof current === 'number' && Number.isFinite(current))) {
-      return current;
-    }
-    if (Array.isArray(current)) return current.map((item) => walk(item, depth + 1));
-    if (!(current instanceof Map)) throw new TypeError('The value holds something beside JSON.');
-    const copy = Object.create(null) as Record<string, unknown>;
-    for (const [key, item] of current as Map<unknown, unknown>) {
-      if (typeof key !== 'string') throw new TypeError('The value has a key that is no text.');
-      // An absent optional field of the sender arrives as undefined; it stays absent.
-      if (item !== undefined) copy[key] = walk(item, depth + 1);
-    }
-    return copy;
-  };
-  return walk(value, 0);
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new TypeError('The value holds a number that is not finite.');
+  }
+  if (Array.isArray(value)) return value.map(plain);
+  if (!(value instanceof Map)) return value;
+  const copy = Object.create(null) as Record<string, unknown>;
+  for (const [key, item] of value as Map<string, unknown>) {
+    if (item !== undefined) copy[key] = plain(item);
+  }
+  return copy;
 }
