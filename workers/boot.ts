@@ -53,6 +53,7 @@ export function boot(port: Port, init: WorkerInit, environment: BootEnvironment)
     stop,
     closed() {
       services.close(new Error('The port to main is closed.'));
+      model?.close();
       stop();
     },
   });

@@ -14,7 +14,7 @@ export interface ModelAnswer {
   /** Empty when main holds the stream: main knows what it asked for. */
   readonly model: string;
   /**
-   * Ends after the batch with the `finish`, or, on abort, after what had arrived by then.
+   * Ends after the batch with the `finish`, which an abort brings as well, or when the port closes.
    * A batch counts as consumed when the next one is asked for.
    */
   readonly parts: AsyncIterable<readonly ModelPart[]>;
@@ -71,7 +71,7 @@ export class AgentModel {
       const full = { ...reply.request, messages: this.#remember(reply) };
       return { stream, provider, model, parts: this.#run(full, request, stream, signal) };
     }
-    const parts = this.#stream?.read(signal) ?? noParts();
+    const parts = this.#stream?.read() ?? noParts();
     return { stream, provider: this.provider, model: '', parts };
   }
 
@@ -80,6 +80,11 @@ export class AgentModel {
     if (this.#early !== undefined) this.#early.push(frame);
     else if (this.#stream?.id === frame.stream) this.#stream.push(frame.parts);
     else this.#options.takeParts();
+  }
+
+  /** The port to main is closed: a stream that is being read ends with what has come. */
+  close(): void {
+    this.#stream?.close();
   }
 
   #remember(reply: Extract<ModelCallReply, { route: 'here' }>): readonly Message[] {
@@ -124,7 +129,14 @@ class HostStream {
     this.#arrived?.();
   }
 
-  async *read(signal: AbortSignal): AsyncGenerator<readonly ModelPart[]> {
+  /** Nothing more can come. */
+  close(): void {
+    this.#isOver = true;
+    this.#arrived?.();
+  }
+
+  /** To the finish, which main sends in the tick of an abort, too; or until nothing can come. */
+  async *read(): AsyncGenerator<readonly ModelPart[]> {
     try {
       for (;;) {
         for (let parts = this.#batches.shift(); parts; parts = this.#batches.shift()) {
@@ -135,8 +147,8 @@ class HostStream {
           }
           if (parts.some((part) => part.type === 'finish')) return;
         }
-        if (signal.aborted) return;
-        await untilAborted(new Promise<void>((resolve) => (this.#arrived = resolve)), signal);
+        if (this.#isOver) return;
+        await new Promise<void>((resolve) => (this.#arrived = resolve));
       }
     } finally {
       this.#isOver = true;

@@ -122,15 +122,15 @@ export class HostStream {
   #close(finish: Extract<ModelPart, { type: 'finish' }>): void {
     this.#isClosed = true;
     this.#pause?.cancel();
-    const wasAborted = finish.reason.kind === 'aborted';
-    const parts = wasAborted ? [finish] : [...this.#batch, finish];
+    // What was handed on is sent even after an abort: it is the visible part of the answer.
+    const parts = [...this.#batch, finish];
     this.#batch = [];
     try {
       this.#of.onPart(finish);
     } catch (error) {
       this.#failure ??= { error };
     }
-    this.#of.send(parts, wasAborted ? sizeOf(finish) : this.#bytes + sizeOf(finish));
+    this.#of.send(parts, this.#bytes + sizeOf(finish));
   }
 
   /** Our side failed: the receiver is not left waiting, and the caller is told. */

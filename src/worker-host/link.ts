@@ -3,7 +3,8 @@
  * to the dispatcher, keeps credit in both directions. Knows nothing of turns. The port is the
  * thread's; a link belongs to one residency and reaches nothing after it was closed.
  */
-import { ProtocolError } from '../../protocol/errors.ts';
+import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
 import type { FrameEndpoint } from '../../protocol/frame-endpoint.ts';
@@ -33,11 +34,16 @@ export interface LinkOptions {
   stopped(): void;
   fault(error: ErrorRecord): void;
   /** Called once, for the first thing the protocol does not allow. Nothing is read after it. */
-  violation(error: ProtocolError): void;
+  violation(error: HarnessError): void;
+  /** Milliseconds. */
+  now(): number;
 }
 
 /** Calls one agent may have open: a claim, a model request, and its tool calls twice over. */
 const MAX_OPEN_CALLS = 128;
+/** Frames without credit that a thread may post in a window of time. */
+const FLOOD_FRAMES = 2_000;
+const FLOOD_MS = 100;
 
 export class Link {
   readonly #options: LinkOptions;
@@ -52,6 +58,10 @@ export class Link {
   #eventsReceived = 0;
   #creditWait: Deferred<void> | undefined;
   #ackScheduled = false;
+  /** The thread said that it has ended. */
+  #isOver = false;
+  #floodSince = Number.NEGATIVE_INFINITY;
+  #floodFrames = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -98,9 +108,15 @@ export class Link {
   }
 
   /** The thread is gone: what its port still held, then nothing more. */
-  drain(held: readonly unknown[]): void {
+  drain(held: Iterable<unknown>): void {
     this.refuseCalls();
-    for (const value of held) this.#receive(value, false);
+    // After a violation nothing counts, so that what a flood left is not even looked at.
+    if (this.#state !== 'closed') {
+      for (const value of held) {
+        this.#receive(value, false);
+        if (this.#isClosed) break;
+      }
+    }
     this.close();
   }
 
@@ -112,6 +128,10 @@ export class Link {
     this.#options.port.off('messageerror', this.#onMessageError);
   }
 
+  get #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
   #post(frame: ToWorker): void {
     if (this.#state === 'closed') return;
     this.#options.port.postMessage(frame);
@@ -121,10 +141,14 @@ export class Link {
     if (this.#state === 'closed') return;
     try {
       const { frame, bytes } = decodeFrame(value);
+      if (frame.type !== 'events') this.#countUncredited();
+      if (this.#isOver)
+        throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread went on after its end.');
       this.#dispatch(frame, bytes, isLive);
     } catch (error) {
       // Thrown on, whatever it is would end the process: this runs in the port's own listener.
-      this.#fail(error instanceof ProtocolError ? error : untakeable(error));
+      const isTold = error instanceof ProtocolError || error instanceof WorkerError;
+      this.#fail(isTold ? error : untakeable(error));
     }
   }
 
@@ -148,8 +172,10 @@ export class Link {
         }
         return;
       case 'stopped':
+        this.#isOver = true;
         return this.#options.stopped();
       case 'fault':
+        this.#isOver = true;
         return this.#options.fault(frame.error);
       case 'up':
         throw new ProtocolError('PROTOCOL_VIOLATION', 'An up frame came on the wrong port.');
@@ -178,6 +204,22 @@ export class Link {
     });
   }
 
+  /**
+   * Frames that cost no credit are few by construction. A thread that posts them in a loop would
+   * keep main busy for as long as it likes, so it is ended for it.
+   */
+  #countUncredited(): void {
+    const now = this.#options.now();
+    if (now - this.#floodSince >= FLOOD_MS) {
+      this.#floodSince = now;
+      this.#floodFrames = 0;
+    }
+    if (++this.#floodFrames > FLOOD_FRAMES) {
+      const text = `A thread posted more than ${FLOOD_FRAMES} frames in ${FLOOD_MS} ms.`;
+      throw new WorkerError('WORKER_FLOODED', text);
+    }
+  }
+
   #call(message: unknown): void {
     const call = checkCall(message);
     if (++this.#openCalls > MAX_OPEN_CALLS) {
@@ -186,7 +228,7 @@ export class Link {
     this.#endpoint.deliver(call);
   }
 
-  #fail(error: ProtocolError): void {
+  #fail(error: HarnessError): void {
     if (this.#state === 'closed') return;
     this.close();
     this.#options.violation(error);

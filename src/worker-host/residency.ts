@@ -59,6 +59,7 @@ export class Residency {
         thread.note({ fault });
       },
       violation: (error) => this.kill(error),
+      now: () => options.clock.now(),
     });
     thread.onGone((held) => this.#link.drain(held));
     this.#ready.promise.catch(() => {});

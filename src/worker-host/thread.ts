@@ -40,7 +40,7 @@ export interface AgentThread {
   /** End it now. Idempotent; the first reason is kept. */
   kill(reason: HarnessError): void;
   /** Called once when the thread is gone, with all that its port still held, in order. */
-  onGone(take: (held: readonly unknown[]) => void): void;
+  onGone(take: (held: Iterable<unknown>) => void): void;
   /** Settles once, after `onGone`. Never rejects. */
   readonly ended: Promise<ThreadEnd>;
   /** Whether it keeps the process alive. */
@@ -63,6 +63,8 @@ export interface WorkerThreadOptions {
 const YOUNG_GENERATION_MB = 16;
 const STACK_MB = 4;
 const MIB = 1024 * 1024;
+/** The end of a dead thread's output that is logged. */
+const REPORTED_CHARACTERS = 4_096;
 /** From `terminate()` to the verdict that the thread cannot be ended. */
 const STUCK_MS = 3_000;
 /** From the close of a port by its thread to the end of a thread that does not exit. */
@@ -82,7 +84,7 @@ export class WorkerThread implements AgentThread {
   #fault: ErrorRecord | undefined;
   #isPolite = false;
   #thrown: { readonly error: unknown } | undefined;
-  #takeHeld: ((held: readonly unknown[]) => void) | undefined;
+  #takeHeld: ((held: Iterable<unknown>) => void) | undefined;
 
   constructor(options: WorkerThreadOptions) {
     this.#options = options;
@@ -175,7 +177,7 @@ export class WorkerThread implements AgentThread {
     });
   }
 
-  onGone(take: (held: readonly unknown[]) => void): void {
+  onGone(take: (held: Iterable<unknown>) => void): void {
     this.#takeHeld = take;
   }
 
@@ -210,17 +212,7 @@ export class WorkerThread implements AgentThread {
   #gone(code: number): void {
     if (this.#state === 'dead') return;
     // Frames that arrived and were not handled yet are still in the port.
-    const held: unknown[] = [];
-    if (this.#port !== undefined) {
-      for (
-        let next = receiveMessageOnPort(this.#port);
-        next;
-        next = receiveMessageOnPort(this.#port)
-      ) {
-        held.push(next.message);
-      }
-    }
-    this.#takeHeld?.(held);
+    this.#takeHeld?.(heldBy(this.#port));
     this.#settle(this.#verdict(code));
   }
 
@@ -243,10 +235,20 @@ export class WorkerThread implements AgentThread {
     for (const timer of this.#timers) timer.cancel();
     this.#timers.clear();
     this.#port?.close();
+    this.#reportOutput(error);
     this.#up.reject(
       error ?? new WorkerError('WORKER_START_FAILED', 'The thread ended while it was starting.'),
     );
     this.#ended.resolve({ error });
+  }
+
+  /** What a thread printed is often all that its author left to find out why it died. */
+  #reportOutput(error: HarnessError | undefined): void {
+    const { text, droppedBytes } = this.output;
+    if (error === undefined || text === '') return;
+    const output = text.slice(-REPORTED_CHARACTERS);
+    const fields = { code: error.code, output, droppedBytes };
+    this.#options.logger.warn(fields, 'A thread that did not end well had printed this.');
   }
 
   #after(ms: number, run: () => void): void {
@@ -256,6 +258,14 @@ export class WorkerThread implements AgentThread {
       if (this.#state !== 'dead') run();
     });
     this.#timers.add(timer);
+  }
+}
+
+/** One at a time: whoever takes them may stop before a flood is through. */
+function* heldBy(port: MessagePort | undefined): Generator<unknown> {
+  if (port === undefined) return;
+  for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
+    yield next.message;
   }
 }
 

@@ -47,8 +47,11 @@ const TOOL_CONCURRENCY = 10;
 export class WorkerHost implements AgentHost {
   readonly #options: WorkerHostOptions;
   readonly #threads: Threads;
-  /** Agents whose thread was taken, longest first; the order in which idle ones give theirs up. */
-  readonly #resident = new Set<ThreadAgent>();
+  /**
+   * Agents that have a thread, with the tool calls of that thread; longest first, which is the
+   * order in which idle ones give theirs up.
+   */
+  readonly #resident = new Map<ThreadAgent, ToolDesk>();
 
   constructor(options: WorkerHostOptions) {
     this.#options = options;
@@ -138,7 +141,7 @@ export class WorkerHost implements AgentHost {
       await thread.ended;
       throw error;
     }
-    this.#resident.add(agent);
+    this.#resident.set(agent, desk);
     void residency.ended.then(() => {
       this.#resident.delete(agent);
       desk.abandon();
@@ -181,14 +184,17 @@ export class WorkerHost implements AgentHost {
    * refused. A thread that is being ended already makes the room.
    */
   #makeRoom(): void {
-    const agents = [...this.#resident];
+    const agents = [...this.#resident.keys()];
+    // A child that a tool call waits for; one that main started by itself holds nobody up.
+    const waits = ([agent, desk]: [ThreadAgent, ToolDesk]): boolean =>
+      desk.pending > 0 && this.#options.isWaiting(agent);
     if (agents.some((agent) => agent.isLeaving)) return;
     const idle = agents.find((agent) => agent.isReclaimable);
     if (idle !== undefined) {
       void idle.leaveThread();
       return;
     }
-    if (!agents.every((agent) => this.#options.isWaiting(agent))) return;
+    if (![...this.#resident].every(waits)) return;
     const text =
       `No thread is free: all ${this.#options.limits.maxThreads} are held by agents that wait ` +
       'for children of their own. Delegate less deeply, or raise limits.maxThreads.';

@@ -73,6 +73,8 @@ export class FakeMain {
   readonly #credit: SendWindow;
   readonly #waiting = new Set<() => void>();
   #streams = 0;
+  /** The stream that has no finish yet. */
+  #open: string | undefined;
 
   constructor(port: Port, script: MainScript = {}, window = DEFAULT_WINDOW) {
     this.#port = port;
@@ -91,6 +93,8 @@ export class FakeMain {
   }
 
   send(frame: ToWorker): void {
+    // As main does: a turn that is told to stop has its stream ended in the same tick.
+    if (frame.type === 'interrupt' || frame.type === 'stop') this.#endStream();
     this.#port.postMessage(frame);
   }
   wake(): void {
@@ -98,6 +102,7 @@ export class FakeMain {
   }
   sendParts(stream: string, ...parts: readonly ModelPart[]): void {
     const bytes = JSON.stringify(parts).length;
+    this.#open = parts.some(({ type }) => type === 'finish') ? undefined : stream;
     this.#credit.spend(bytes);
     this.send({ type: 'parts', stream: StreamId(stream), parts, bytes });
   }
@@ -202,6 +207,12 @@ export class FakeMain {
     }
   }
 
+  #endStream(): void {
+    if (this.#open === undefined) return;
+    const failure = { code: 'ABORTED', message: 'The request was cancelled.' };
+    this.sendParts(this.#open, { type: 'finish', reason: { kind: 'aborted', failure } });
+  }
+
   #notify(): void {
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
@@ -283,6 +294,8 @@ export function fakeAgent(options: FakeAgentOptions = {}): FakeAgent {
     flag,
     delays,
     async stop() {
+      // The cell first, as main does.
+      flag.raiseForEver('disposed');
       main.send({ type: 'stop', deadlineMs: 1_000 });
       while (!main.isClosed) {
         if (mode === 'manual') ports.flush();

@@ -59,7 +59,7 @@ export class InProcessThread implements AgentThread {
   ports: LinkedPorts | undefined;
   readonly #options: InProcessThreadsOptions;
   readonly #ended = deferred<ThreadEnd>();
-  #takeHeld: ((held: readonly unknown[]) => void) | undefined;
+  #takeHeld: ((held: Iterable<unknown>) => void) | undefined;
   #agent: BootedAgent | undefined;
   #fault: ErrorRecord | undefined;
   #isPolite = false;
@@ -119,7 +119,7 @@ export class InProcessThread implements AgentThread {
     this.#end(() => reason);
   }
 
-  onGone(take: (held: readonly unknown[]) => void): void {
+  onGone(take: (held: Iterable<unknown>) => void): void {
     this.#takeHeld = take;
   }
 

@@ -14,7 +14,7 @@ export class FakeThread implements AgentThread {
   readonly asked: string[] = [];
   readonly #up = deferred<void>();
   readonly #ended = deferred<ThreadEnd>();
-  #takeHeld: ((held: readonly unknown[]) => void) | undefined;
+  #takeHeld: ((held: Iterable<unknown>) => void) | undefined;
   #killReason: HarnessError | undefined;
 
   constructor(limits: ThreadLimits = { memoryMb: 256 }) {
@@ -48,7 +48,7 @@ export class FakeThread implements AgentThread {
     this.asked.push(`kill ${reason.code}`);
   }
 
-  onGone(take: (held: readonly unknown[]) => void): void {
+  onGone(take: (held: Iterable<unknown>) => void): void {
     this.#takeHeld = take;
   }
 
@@ -61,7 +61,7 @@ export class FakeThread implements AgentThread {
   }
 
   /** It is gone, and its port still held these. */
-  goes(error: HarnessError | undefined = this.#killReason, held: readonly unknown[] = []): void {
+  goes(error: HarnessError | undefined = this.#killReason, held: Iterable<unknown> = []): void {
     this.#takeHeld?.(held);
     this.#up.reject(error);
     this.#ended.resolve({ error });

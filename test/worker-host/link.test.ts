@@ -3,6 +3,7 @@ import { pack } from '../../protocol/codec.ts';
 import { succeed } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
 import type { ClaimReply, HostServices } from '../../protocol/host-services.ts';
 import { StreamId } from '../../protocol/ids.ts';
 import type { Port } from '../../protocol/port.ts';
@@ -11,6 +12,7 @@ import type { ToWorker } from '../../protocol/to-worker.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { Link } from '../../src/worker-host/link.ts';
 import { linkedPorts } from '../support/linked-ports.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const stream = StreamId('m1');
 const stepEnd = (step: number): WorkerEvent => ({ type: 'step/end', data: { turn: 1, step } });
@@ -40,8 +42,9 @@ function linked(
   } = {},
 ) {
   const ports = linkedPorts('manual');
+  const clock = new ManualClock();
   const told: unknown[] = [];
-  const violations: ProtocolError[] = [];
+  const violations: HarnessError[] = [];
   const received: ToWorker[] = [];
   const refuse = (): never => {
     throw new Error('Nobody should ask for this.');
@@ -56,6 +59,7 @@ function linked(
       ...options.services,
     },
     ...(options.window === undefined ? {} : { window: options.window }),
+    now: () => clock.now(),
     durable: () => 42,
     ready: (tools) => told.push(['ready', tools]),
     event: (event) => {
@@ -70,6 +74,7 @@ function linked(
   return {
     link,
     ports,
+    clock,
     told,
     violations,
     /** What main sent, once all of it has arrived. */
@@ -94,7 +99,6 @@ describe('what a thread says', () => {
       { type: 'ready', tools: [] },
       { type: 'events', from: 0, events: [stepEnd(1), stepEnd(2)] },
       { type: 'events', from: 2, events: [stepEnd(3)] },
-      { type: 'stopped', reason: 'asked' },
       { type: 'fault', error: { name: 'Error', code: 'E', message: 'gone' } },
     );
     expect(state.told).toEqual([
@@ -102,10 +106,47 @@ describe('what a thread says', () => {
       stepEnd(1),
       stepEnd(2),
       stepEnd(3),
-      'stopped',
       ['fault', 'gone'],
     ]);
     expect(state.violations).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    ['stopped', { type: 'stopped', reason: 'asked' }],
+    ['fault', { type: 'fault', error: { name: 'Error', code: 'E', message: 'gone' } }],
+  ])('is a violation when anything follows its %s', (_, end) => {
+    const state = linked();
+    state.post(end, end);
+    expect(state.told).toHaveLength(1);
+    expect(state.violations).toEqual([expect.any(ProtocolError)]);
+  });
+
+  it('is a flood when frames without credit come in a loop, and fine when they take their time', async () => {
+    const ack = { type: 'ack', taken: 0 };
+    const state = linked();
+    for (let round = 0; round < 3; round++) {
+      state.post(...Array.from({ length: 2_000 }, () => ack));
+      await state.clock.advance(100);
+    }
+    expect(state.violations).toEqual([]);
+    state.post(...Array.from({ length: 2_001 }, () => ack));
+    expect(state.violations).toMatchObject([{ code: 'WORKER_FLOODED' }]);
+  });
+
+  it('is not looked at any more after a violation, however much the port still holds', () => {
+    const state = linked();
+    let looked = 0;
+    function* held(): Generator<unknown> {
+      for (;;) {
+        looked++;
+        yield pack({ type: 'ack', taken: 0 });
+      }
+    }
+    state.link.drain(held());
+    expect(looked).toBe(2_001);
+    expect(state.violations).toMatchObject([{ code: 'WORKER_FLOODED' }]);
+    state.link.drain(held());
+    expect(looked).toBe(2_001);
   });
 
   it('is acknowledged once per turn of the loop, with what is durable', async () => {

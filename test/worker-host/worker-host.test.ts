@@ -3,7 +3,10 @@ import { pack } from '../../protocol/codec.ts';
 import { WorkerError } from '../../protocol/errors.ts';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
+import { defineTool } from '../../protocol/tool.ts';
+import { deferred } from '../../src/base/deferred.ts';
 import { buildHarness } from '../../src/harness.ts';
+import type { HostTool } from '../../src/tools/registry.ts';
 import { gate } from '../support/gate.ts';
 import { testHarness } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -193,12 +196,38 @@ describe('when threads are scarce', () => {
   it('refuses the newest start when every agent waits for a child of its own', async () => {
     await using rt = await testHarness({ limits: { maxThreads: 1 } });
     await expect(rt.harness.agents.create({ owner: rt.root })).resolves.toBeDefined();
-    await using full = await testHarness({ limits: { maxThreads: 1 }, script: [{ hold: gate() }] });
-    full.root.followup(message('go'));
-    await until(() => full.model.requests.length === 1);
-    await expect(full.harness.agents.create({ owner: full.root })).rejects.toMatchObject({
-      code: 'CAPACITY',
+    // A child that a tool call of the only agent waits for can never get a thread.
+    const refused = deferred<unknown>();
+    await using full = await testHarness({
+      limits: { maxThreads: 1 },
+      script: [{ toolCalls: [{ name: 'delegate', arguments: {} }] }, 'No.'],
+      tools: [
+        defineTool<Agent>({
+          name: 'delegate',
+          description: 'Have a child.',
+          parameters: { type: 'object' },
+          async execute(_args, { agent }) {
+            await full.harness.agents.create({ owner: agent }).catch(refused.resolve);
+          },
+        }) as HostTool,
+      ],
     });
+    await full.ask('go');
+    expect(await refused.promise).toMatchObject({ code: 'CAPACITY' });
+  });
+
+  it('lets a start wait for an agent that is busy, though a child of it was started', async () => {
+    const held = gate();
+    await using rt = await testHarness({
+      limits: { maxThreads: 1 },
+      script: [{ hold: held, text: 'Done.' }],
+    });
+    rt.root.followup(message('go'));
+    await until(() => rt.model.requests.length === 1);
+    const creation = rt.harness.agents.create({ owner: rt.root });
+    await settled();
+    held.open();
+    await expect(creation).resolves.toBeDefined();
   });
 });
 

@@ -105,7 +105,7 @@ describe('an interrupt', () => {
     ]);
     expect(main.eventsOf('assistant/message')[0]).toMatchObject({
       interrupted: true,
-      parts: 2,
+      parts: 3,
       message: { content: [{ type: 'text', text: 'Half a sen' }] },
     });
     expect(main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'aborted' });

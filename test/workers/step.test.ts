@@ -122,7 +122,7 @@ describe('runStep', () => {
     await run();
     await stop();
     expect(main.eventsOf('assistant/message')[0]).toMatchObject({
-      parts: 4,
+      parts: 5,
       message: { content: [{ type: 'text', text: 'one two three' }] },
     });
     expect(main.partsInFlight).toBe(0);
