@@ -96,7 +96,7 @@ export class AgentServices implements HostServices {
 
   callTool(request: ToolCallRequest): Promise<Outcome<ToolCallReply>> {
     return this.#answer(async () => {
-      const turn = this.#agent.conversation.expectStep(request.turn, request.step);
+      const turn = this.#agent.conversation.expectCall(request);
       return this.#desk.call(request, turn.signal);
     });
   }
@@ -116,6 +116,7 @@ export class AgentServices implements HostServices {
     return this.#answer(async () => {
       const { conversation, options, route, id } = this.#agent;
       const turn = conversation.expectStep(request.turn, request.step);
+      conversation.expectAttempt(turn, request.attempt);
       const { provider, model, maxTokens } = options;
       if (provider === undefined || model === undefined || route === undefined) {
         throw new Error(`The agent "${id}" has no model to ask: set its provider and model.`);

@@ -5,6 +5,7 @@
  */
 import type { UserMessage } from '../../protocol/content.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import { StreamId } from '../../protocol/ids.ts';
 import type { Failure, ModelPart, ModelRequest } from '../../protocol/model.ts';
 import type {
@@ -25,6 +26,8 @@ interface OpenStream {
   readonly model: string;
   /** True while its parts come from the thread. */
   readonly isFromThread: boolean;
+  /** It became a message; it becomes no other. */
+  isSpent: boolean;
 }
 
 export class OpenTurn {
@@ -32,6 +35,9 @@ export class OpenTurn {
   readonly #controller = new AbortController();
   readonly streams = new Map<StreamId, OpenStream>();
   step = 0;
+  /** Model requests of the open step, and the retries that were announced before them. */
+  attempts = 0;
+  retries = 0;
   system: string | undefined;
   tools: readonly ToolSpec[] = [];
   #cause: CancelCause | undefined;
@@ -96,6 +102,8 @@ export class Conversation {
     }
     this.#isDescribed = true;
     turn.step++;
+    turn.attempts = 0;
+    turn.retries = 0;
     turn.streams.clear();
     this.#session.append('step/start', { turn: turn.number, step: turn.step });
     for (const message of messages) this.#session.append('user/message', message);
@@ -147,10 +155,27 @@ export class Conversation {
     };
   }
 
+  /** The next request of the open step: the first, or one whose retry was announced. */
+  expectAttempt(turn: OpenTurn, attempt: number): void {
+    if (attempt !== turn.attempts + 1 || attempt !== turn.retries + 1) {
+      refuse(`attempt ${attempt} of step ${turn.number}.${turn.step}, which is not its next`);
+    }
+    turn.attempts = attempt;
+  }
+
+  /** A call that the open step's message asks for, and that was not made yet. */
+  expectCall({ turn, step, callId }: ToolCallRequest): OpenTurn {
+    const open = this.expectStep(turn, step);
+    if (this.#session.open?.unstarted.has(callId) !== true) {
+      refuse(`the tool call "${callId}", which no model asks for now`);
+    }
+    return open;
+  }
+
   openStream(turn: OpenTurn, request: ModelRequest, isFromThread: boolean): StreamId {
     const stream = StreamId(`m${++this.#streams}`);
     const { provider, model } = request;
-    turn.streams.set(stream, { seqs: [], provider, model, isFromThread });
+    turn.streams.set(stream, { seqs: [], provider, model, isFromThread, isSpent: false });
     return stream;
   }
 
@@ -183,8 +208,12 @@ export class Conversation {
       case 'llm/retry':
       case 'llm/retry-started':
         this.expectStep(event.data.turn, event.data.step);
-        if (event.type === 'llm/retry') this.#session.append('llm/retry', event.data);
-        else this.#session.append('llm/retry-started', event.data);
+        if (event.type === 'llm/retry') {
+          this.#session.append('llm/retry', event.data);
+          return undefined;
+        }
+        this.#session.append('llm/retry-started', event.data);
+        if (this.#open !== undefined) this.#open.retries++;
         return undefined;
       case 'step/end':
         this.expectStep(event.data.turn, event.data.step);
@@ -218,7 +247,8 @@ export class Conversation {
   #assistantMessage(data: WorkerEventOf<'assistant/message'>['data']): void {
     const { turn, step, stream, parts, message, usage, interrupted } = data;
     const place = this.expectStep(turn, step).streams.get(stream);
-    if (place === undefined) refuse('a message of a stream that was not opened');
+    if (place === undefined || place.isSpent) refuse('a message of a stream that is not open');
+    place.isSpent = true;
     // Who said it is what main asked, whatever the thread says.
     const { provider, model } = place;
     this.#session.append(

@@ -44,6 +44,8 @@ const MAX_OPEN_CALLS = 128;
 /** Frames without credit that a thread may post in a window of time. */
 const FLOOD_FRAMES = 2_000;
 const FLOOD_MS = 100;
+/** So many are a flood as well when main has no time for anything else. */
+const COSTLY_FRAMES = 200;
 
 export class Link {
   readonly #options: LinkOptions;
@@ -62,6 +64,7 @@ export class Link {
   #isOver = false;
   #floodSince = Number.NEGATIVE_INFINITY;
   #floodFrames = 0;
+  #floodSpentMs = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -140,11 +143,12 @@ export class Link {
   #receive(value: unknown, isLive: boolean): void {
     if (this.#state === 'closed') return;
     try {
+      const since = this.#options.now();
       const { frame, bytes } = decodeFrame(value);
-      if (frame.type !== 'events') this.#countUncredited();
       if (this.#isOver)
         throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread went on after its end.');
       this.#dispatch(frame, bytes, isLive);
+      if (frame.type !== 'events') this.#countUncredited(since);
     } catch (error) {
       // Thrown on, whatever it is would end the process: this runs in the port's own listener.
       const isTold = error instanceof ProtocolError || error instanceof WorkerError;
@@ -206,16 +210,21 @@ export class Link {
 
   /**
    * Frames that cost no credit are few by construction. A thread that posts them in a loop would
-   * keep main busy for as long as it likes, so it is ended for it.
+   * keep main busy for as long as it likes, so it is ended for it: by their number, or by the
+   * time that many of them take.
    */
-  #countUncredited(): void {
+  #countUncredited(since: number): void {
     const now = this.#options.now();
     if (now - this.#floodSince >= FLOOD_MS) {
       this.#floodSince = now;
       this.#floodFrames = 0;
+      this.#floodSpentMs = 0;
     }
-    if (++this.#floodFrames > FLOOD_FRAMES) {
-      const text = `A thread posted more than ${FLOOD_FRAMES} frames in ${FLOOD_MS} ms.`;
+    this.#floodSpentMs += now - since;
+    this.#floodFrames++;
+    const isCostly = this.#floodFrames > COSTLY_FRAMES && this.#floodSpentMs > FLOOD_MS / 2;
+    if (this.#floodFrames > FLOOD_FRAMES || isCostly) {
+      const text = `A thread posted ${this.#floodFrames} frames within ${FLOOD_MS} ms.`;
       throw new WorkerError('WORKER_FLOODED', text);
     }
   }

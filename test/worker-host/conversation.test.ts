@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { ProtocolError } from '../../protocol/errors.ts';
 import { CallId, MessageId, SessionId, StreamId } from '../../protocol/ids.ts';
-import type { WorkerEvent, WorkerTurnEnd } from '../../protocol/to-main.ts';
+import type { WorkerEvent, WorkerEventOf, WorkerTurnEnd } from '../../protocol/to-main.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import { Session } from '../../src/session/session.ts';
@@ -41,7 +42,7 @@ const turnEnd = (turn: number, reason: WorkerTurnEnd): WorkerEvent => ({
   type: 'turn/end',
   data: { turn, reason },
 });
-const said = (stream: StreamId, parts: number, step = 1): WorkerEvent => ({
+const said = (stream: StreamId, parts: number, step = 1): WorkerEventOf<'assistant/message'> => ({
   type: 'assistant/message',
   data: {
     turn: 1,
@@ -122,6 +123,43 @@ describe('a request', () => {
     turn.system = 'Brief.';
     turn.tools = [{ name: 't', description: '', parameters: { type: 'object' } }];
     expect(conversation.openRequest(config)).toMatchObject({ system: 'Brief.', tools: turn.tools });
+  });
+});
+
+describe('what a thread asks for out of turn', () => {
+  const retry = (turn: number, number: number): WorkerEvent => ({
+    type: 'llm/retry-started',
+    data: { retryId: `r${number}`, turn, step: 1, retry: number },
+  });
+
+  it('is refused when it is another request without an announced retry', () => {
+    const { conversation, request } = talk();
+    const { turn } = request();
+    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+    conversation.expectAttempt(turn, 1);
+    expect(() => conversation.expectAttempt(turn, 1)).toThrow(ProtocolError);
+    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+    conversation.event(retry(1, 1));
+    conversation.expectAttempt(turn, 2);
+    expect(() => conversation.expectAttempt(turn, 3)).toThrow(ProtocolError);
+  });
+
+  it('is refused when it is a tool call that no message asks for', () => {
+    const { conversation, request } = talk();
+    const { stream } = request();
+    const call = { turn: 1, step: 1, callId: CallId('c'), name: 't', arguments: '{}' };
+    expect(() => conversation.expectCall(call)).toThrow(ProtocolError);
+    const { type, data } = said(stream, 0);
+    const block = { type: 'tool-call', id: CallId('c'), name: 't', arguments: '{}' } as const;
+    conversation.event({ type, data: { ...data, message: { ...data.message, content: [block] } } });
+    expect(conversation.expectCall(call).number).toBe(1);
+  });
+
+  it('is refused when it is a second message of one stream', () => {
+    const { conversation, request } = talk();
+    const { stream } = request();
+    conversation.event(said(stream, 0));
+    expect(() => conversation.event(said(stream, 0))).toThrow(ProtocolError);
   });
 });
 
