@@ -1,5 +1,6 @@
 import { ArgumentError, SubagentError } from '../protocol/errors.ts';
 import type { ToolModule } from '../protocol/tool.ts';
+import { assertKnownKeys } from './base/known-keys.ts';
 import type { Logger } from './base/logger.ts';
 import type { ModelSource } from './models/routes.ts';
 import type { PromptVariable } from './prompt/prompt.ts';
@@ -44,7 +45,7 @@ export interface HarnessOptions {
   readonly logger?: Logger;
 }
 
-const KNOWN = new Set<string>([
+const KNOWN = [
   'store',
   'durability',
   'models',
@@ -57,13 +58,12 @@ const KNOWN = new Set<string>([
   'limits',
   'workers',
   'logger',
-] satisfies (keyof HarnessOptions)[]);
+] as const satisfies (keyof HarnessOptions)[];
 
 /** @throws {ArgumentError | SubagentError} for what can be seen before anything is built. */
 export function checkOptions(options: HarnessOptions): void {
-  for (const key of Object.keys(options)) {
-    if (!KNOWN.has(key)) throw new ArgumentError(`createHarness has no option "${key}".`);
-  }
+  assertKnownKeys('createHarness', options, KNOWN);
+  assertKnownKeys('workers', options.workers ?? {}, ['warm', 'env', 'entry']);
   if (options.isolation === 'process') {
     throw new SubagentError(
       'ISOLATION_UNAVAILABLE',
@@ -75,7 +75,9 @@ export function checkOptions(options: HarnessOptions): void {
   }
   const { durability = 'full', workers = {}, defaultModel } = options;
   if (!['full', 'process', 'batched'].includes(durability)) {
-    throw new ArgumentError(`There is no durability "${durability}".`);
+    throw new ArgumentError(
+      `There is no durability "${durability}"; there are full, process and batched.`,
+    );
   }
   const { warm = 2 } = workers;
   if (!Number.isSafeInteger(warm) || warm < 0) {

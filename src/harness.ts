@@ -34,6 +34,24 @@ import { WorkerHost } from './worker-host/worker-host.ts';
 /** Everything a program can observe. */
 export type HarnessEvents = SessionObservations & AgentEvents & SubagentEvents;
 
+const EVENTS: readonly (keyof HarnessEvents)[] = Object.keys({
+  'session/created': true,
+  'session/event': true,
+  'session/disposed': true,
+  'session/lost': true,
+  'agent/created': true,
+  'agent/status': true,
+  'agent/inbox/inserted': true,
+  'agent/inbox/discarded': true,
+  'agent/inbox/claimed': true,
+  'agent/error': true,
+  'agent/disposed': true,
+  'subagent/provider-added': true,
+  'subagent/provider-removed': true,
+  'subagent/start': true,
+  'subagent/end': true,
+} satisfies Record<keyof HarnessEvents, true>) as (keyof HarnessEvents)[];
+
 export interface ListenOptions {
   /** Only what concerns this very agent; of delegations, only its own. */
   readonly agent?: Agent;
@@ -88,6 +106,9 @@ export class Harness {
     listener: (event: HarnessEvents[T]) => unknown,
     { agent, scope }: ListenOptions = {},
   ): () => void {
+    if (!EVENTS.includes(type)) {
+      throw new ArgumentError(`There is no event "${type}"; there are: ${EVENTS.join(', ')}.`);
+    }
     const off = this.#listen(type, listener as (event: never) => unknown, agent);
     scope?.add(off);
     return off;
@@ -119,7 +140,6 @@ export class Harness {
     };
     if (isSessionEvent(type)) return this.sessions.observers.on(type, of);
     if (isAgentEvent(type)) return this.agents.observers.on(type, of);
-    if (!type.startsWith('subagent/')) throw new ArgumentError(`There is no event "${type}".`);
     return this.subagents.on(type, listener as never, agent === undefined ? {} : { agent });
   }
 

@@ -1,6 +1,6 @@
 import type { ContentBlock, MessageSource, UserMessage } from '../../protocol/content.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { CancelCause, InboxTarget } from '../../protocol/session-events.ts';
+import type { CancelCause } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { deepFreeze, losslessCopy } from '../../protocol/json.ts';
@@ -92,11 +92,10 @@ export function createUserMessage(
   source: MessageSource = { kind: 'user' },
 ): UserMessage {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  if (
-    !Array.isArray(blocks) ||
-    blocks.some((b: unknown) => typeof (b as ContentBlock)?.type !== 'string')
-  ) {
-    throw new ArgumentError('A message takes text or a list of content blocks.');
+  if (!Array.isArray(blocks) || !blocks.every(isBlock)) {
+    throw new ArgumentError(
+      'A message takes text, or a list of content blocks such as { type: "text", text: "Hi" }.',
+    );
   }
   try {
     return deepFreeze(
@@ -107,8 +106,19 @@ export function createUserMessage(
   }
 }
 
-/** Where a delivery goes and whether it wakes. */
-export interface Delivery {
-  readonly target: InboxTarget;
-  readonly wakes: boolean;
+/** Kinds that are not known here are let through: whoever reads them decides. */
+function isBlock(block: unknown): boolean {
+  const { type, text } = (block ?? {}) as { type?: unknown; text?: unknown };
+  if (type === 'text' || type === 'reasoning') return typeof text === 'string';
+  return typeof type === 'string' && type !== '';
+}
+
+const CAUSES: readonly string[] = ['user', 'parent', 'hook', 'disposed', 'limit'];
+
+/** @throws {ArgumentError} when this is no cause to cancel a turn for */
+export function checkCause(cause: CancelCause): void {
+  if (CAUSES.includes((cause as CancelCause | undefined)?.kind as string)) return;
+  throw new ArgumentError(
+    `A turn is cancelled for a cause such as { kind: "user" }; its kind is one of: ${CAUSES.join(', ')}.`,
+  );
 }

@@ -3,7 +3,7 @@
  * of it before its last, synchronous span, and whatever fails before leaves nothing.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { SubagentError } from '../../protocol/errors.ts';
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
@@ -19,7 +19,7 @@ import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
 import type { AgentHost, PendingInput, PreparedAgent } from './agent-host.ts';
-import { checkedAgentOptions } from './create-options.ts';
+import { checkMakeOptions, checkedAgentOptions } from './create-options.ts';
 import type {
   CreateAgentOptions,
   CreateHostOptions,
@@ -100,13 +100,16 @@ export class Agents {
   create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
     const { sessions } = this.#options;
     const { sessionId, meta, seed, owner } = options;
-    return this.#make(options, owner, options.descriptor, false, () =>
-      sessions.prepare({
+    return this.#make(options, owner, options.descriptor, false, async () => {
+      if (sessionId !== undefined && (await sessions.isStored(sessionId as SessionId))) {
+        throw new ArgumentError(`The session "${sessionId}" is stored already: resume it.`);
+      }
+      return sessions.prepare({
         ...(sessionId === undefined ? {} : { id: sessionId as SessionId }),
         ...(meta === undefined ? {} : { meta }),
         ...(seed === undefined ? {} : { seed }),
-      }),
-    );
+      });
+    });
   }
 
   /**
@@ -166,8 +169,7 @@ export class Agents {
     const { sessions, defaultModel } = this.#options;
     this.#assertOpen();
     const id = sessionId as SessionId | undefined;
-    const isStored =
-      id !== undefined && (await sessions.store.list()).some((header) => header.id === id);
+    const isStored = id !== undefined && (await sessions.isStored(id));
     const session = isStored
       ? await sessions.load(id)
       : sessions.prepare({
@@ -214,6 +216,7 @@ export class Agents {
       ...(options.signal === undefined ? [] : [options.signal]),
     ]);
     signal.throwIfAborted();
+    checkMakeOptions(options, resumed ? 'resume' : 'create');
     const owning = owner === undefined ? undefined : this.#entryOf(owner);
     const agentOptions = checkedAgentOptions(
       options.agentOptions,
@@ -225,7 +228,12 @@ export class Agents {
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
     try {
-      session = await raceSignal(Promise.resolve(open()), signal);
+      const opening = Promise.resolve(open());
+      session = await raceSignal(opening, signal).catch((error: unknown) => {
+        // Given up before it was there: whatever still comes is let go of.
+        opening.then((late) => this.#options.sessions.release(late)).catch(() => {});
+        throw error;
+      });
       const { tools, prompt } = this.#options;
       const child = { tools: tools.scope(), prompt: prompt.scope() };
       options.setup?.({ ...child, onDispose: (undo) => void scope.add(undo) });

@@ -4,6 +4,7 @@ import type {
   SessionHeader,
   SubagentDescriptor,
 } from '../../protocol/session-events.ts';
+import { assertKnownKeys } from '../base/known-keys.ts';
 import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptScope } from '../prompt/prompt.ts';
 import type { ToolScope } from '../tools/registry.ts';
@@ -61,6 +62,16 @@ export interface CreateHostOptions {
 /** What an agent is asked with when it was given no options. */
 export type DefaultModel = { readonly provider: string; readonly model: string } | undefined;
 
+const AGENT_OPTIONS = ['provider', 'model', 'maxTokens', 'subagentDepth'];
+const MAKE_OPTIONS = ['agentOptions', 'signal', 'setup', 'limits'];
+const CREATE_OPTIONS = ['sessionId', 'meta', 'seed', 'owner', 'descriptor', ...MAKE_OPTIONS];
+
+/** @throws {ArgumentError} for an option, or a limit, that does not exist */
+export function checkMakeOptions(options: MakeOptions, what: 'create' | 'resume'): void {
+  assertKnownKeys(`agents.${what}`, options, what === 'create' ? CREATE_OPTIONS : MAKE_OPTIONS);
+  assertKnownKeys('limits', options.limits ?? {}, ['memoryMb', 'turnMs']);
+}
+
 /**
  * The options an agent is made with: those it was given, or else the default model's.
  * @throws {ArgumentError} for a provider that is not registered, a model that is no name, or a bad
@@ -73,6 +84,7 @@ export function checkedAgentOptions(
 ): AgentOptions {
   // A caller who names no route, not even an empty one, gets the harness's.
   const options: AgentOptions = given ?? { ...defaultModel };
+  assertKnownKeys('agentOptions', options, AGENT_OPTIONS);
   const { provider, model, maxTokens } = options;
   for (const [name, value] of Object.entries({ provider, model })) {
     if (value === undefined || typeof value === 'string') continue;

@@ -12,6 +12,7 @@ import type { Deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { Scope } from '../base/scope.ts';
 import type { Session } from '../session/session.ts';
+import { checkCause } from './agent.ts';
 import type {
   Agent,
   AgentEvents,
@@ -101,6 +102,7 @@ export class HostAgent implements Agent, PreparedAgent {
   }
 
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
+    checkCause(cause);
     if (!keepInbox) this.#intake.inbox.clear();
     if (this.status === 'idle') return;
     this.#intake.park();

@@ -5,12 +5,13 @@
  */
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { SubagentError } from '../../protocol/errors.ts';
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { MessageId } from '../../protocol/ids.ts';
 import type { InboxTarget } from '../../protocol/session-events.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
+import { shapeProblem } from '../session/event-shape.ts';
 import type { Session } from '../session/session.ts';
 import type { Agent, AgentEvents, AgentStatus } from './agent.ts';
 import { Inbox } from './inbox.ts';
@@ -100,6 +101,12 @@ export class Intake {
     if (this.#state !== 'open') {
       const state = this.#state === 'closed' ? 'is being disposed' : 'is not published yet';
       throw new SubagentError('DRAINING', `The agent "${agent.id}" ${state}; it accepts nothing.`);
+    }
+    const problem = shapeProblem('user/message', message);
+    if (problem !== undefined) {
+      throw new ArgumentError(
+        `The agent "${agent.id}" takes messages made by createUserMessage: ${problem}.`,
+      );
     }
     // Known as waking before observers run, which may look at the message or discard it.
     if (wakes) this.#waking.add(message.id);

@@ -8,6 +8,8 @@ import type { SessionEvent } from '../../protocol/session-events.ts';
 export class OutputFold {
   #content: readonly ContentBlock[] | undefined;
   #text: string[] = [];
+  /** How much of the text came before the request that is being answered. */
+  #settled = 0;
 
   push(event: SessionEvent): void {
     if (event.type === 'assistant/message') {
@@ -15,6 +17,12 @@ export class OutputFold {
       if (content.length === 0) return;
       this.#content = content;
       this.#text = [];
+      this.#settled = 0;
+    } else if (event.type === 'step/start') {
+      this.#settled = this.#text.length;
+    } else if (event.type === 'llm/retry-started') {
+      // What the failed request said is said again, or otherwise.
+      this.#text.length = this.#settled;
     } else if (event.type === 'assistant/chunk' && event.data.chunk.type === 'text-delta') {
       this.pushText(event.data.chunk.text);
     }
@@ -30,8 +38,7 @@ export class OutputFold {
   collect(): readonly ContentBlock[] | undefined {
     if (this.#content !== undefined) return this.#content;
     if (this.#text.length === 0) return undefined;
-    this.#text = [this.#text.join('')];
-    return [{ type: 'text', text: this.#text[0] as string }];
+    return [{ type: 'text', text: this.#text.join('') }];
   }
 }
 

@@ -187,6 +187,17 @@ export class Sessions {
     this.#keptOf(session).accept();
   }
 
+  /** Whether the store has a session of this id, live or not. @throws {StoreError} */
+  async isStored(id: SessionId): Promise<boolean> {
+    try {
+      await this.store.readFrom(id, Number.MAX_SAFE_INTEGER);
+      return true;
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
+      throw error;
+    }
+  }
+
   /** Write now. @throws {StoreError} of that write. */
   flush(session: Session): Promise<void> {
     return this.#queue.flush(this.#keptOf(session));

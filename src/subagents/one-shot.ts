@@ -1,6 +1,7 @@
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
+import { assertKnownKeys } from '../base/known-keys.ts';
 import { assertObjectJsonSchema } from '../tools/json-schema.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
@@ -26,6 +27,19 @@ const NEEDS = [
   ['persona', 'persona'],
 ] as const;
 
+const REQUEST_KEYS = [
+  'label',
+  'prompt',
+  'parent',
+  'signal',
+  'agentOptions',
+  'outputSchema',
+  'maxDepth',
+  'toolFilter',
+  'persona',
+  'limits',
+] as const satisfies (keyof SubagentStartRequest)[];
+
 /**
  * Check a request, have the provider make the child, and tell of it. All that can be refused
  * here is refused before the provider is called, and that happens in the tick of this call: a
@@ -38,11 +52,16 @@ export async function startOneShot(
 ): Promise<SubagentRun> {
   const { parent, label, signal, maxDepth, outputSchema } = request;
   if (parent === undefined || context.agents.get(parent.id) !== parent) {
+    const isHandle = (parent as { agent?: unknown } | undefined)?.agent !== undefined;
     throw new SubagentError(
       'UNAUTHORIZED',
-      `Cannot start a child: its parent "${parent?.id}" is not the live agent of that id.`,
+      isHandle
+        ? 'Cannot start a child: its parent is a handle; give the agent itself, `handle.agent`.'
+        : `Cannot start a child: its parent "${parent?.id}" is not the live agent of that id.`,
     );
   }
+  assertKnownKeys('A start request', request, REQUEST_KEYS);
+  assertKnownKeys('limits', request.limits ?? {}, ['memoryMb', 'turnMs']);
   const provider = context.providers.get(name);
   if (provider === undefined) {
     throw new SubagentError('NO_PROVIDER', `Cannot start a child: no provider is named "${name}".`);

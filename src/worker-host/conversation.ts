@@ -240,7 +240,9 @@ export class Conversation {
   /** How a turn that was told to stop is written down. */
   reasonOf(cause: CancelCause): TurnEndReason {
     if (cause.kind !== 'limit') return { kind: 'aborted', reason: cause };
-    const message = this.#options.describeLimit(cause.limit);
+    const calls = [...(this.#session.open?.unanswered.values() ?? [])].map(({ name }) => name);
+    const running = calls.length === 0 ? '' : ` It was waiting for: ${calls.join(', ')}.`;
+    const message = `${this.#options.describeLimit(cause.limit)}${running}`;
     return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
   }
 

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { assertKnownKeys } from '../base/known-keys.ts';
 
 /** Limits of a harness, as a caller may set them. Times are milliseconds. */
 export interface HarnessLimits {
@@ -45,7 +46,7 @@ const MEMORY_MB = { least: 32, most: 4096 } as const;
 
 /** @throws {ArgumentError} naming the limit and what it takes. */
 export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
-  const known = new Set([
+  assertKnownKeys('limits', limits, [
     'maxDepth',
     'maxThreads',
     'memoryMb',
@@ -55,9 +56,6 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
     'startMs',
     'execArgv',
   ]);
-  for (const key of Object.keys(limits)) {
-    if (!known.has(key)) throw new ArgumentError(`There is no limit "${key}".`);
-  }
   return {
     maxDepth: natural('maxDepth', limits.maxDepth ?? 3, 0),
     maxThreads: natural('maxThreads', limits.maxThreads ?? 64, 1),

@@ -11,6 +11,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
+import { checkCause } from '../agent/agent.ts';
 import type {
   Agent,
   AgentEvents,
@@ -134,6 +135,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
+    checkCause(cause);
     if (!keepInbox) this.#intake.inbox.clear();
     if (this.status === 'idle') return;
     this.#intake.park();
