@@ -38,7 +38,7 @@ await runUnderSignals(async (signal) => {
     memoryMb: 32,
   };
   const surroundings = { cwd: root, env: process.env };
-  const plan = await planRun(args, surroundings);
+  const plan = await planRun(args, surroundings, signal);
   const outcome = await runShown(plan, args, process, surroundings, signal);
   return report(outcome);
 });

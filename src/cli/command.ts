@@ -29,7 +29,7 @@ export async function runCommand(
       streams.stdout.write(line.text);
       return EXIT.completed;
     }
-    const plan = await planRun(line.arguments, surroundings);
+    const plan = await planRun(line.arguments, surroundings, signal);
     const outcome = await runShown(plan, line.arguments, streams, surroundings, signal);
     return outcome.exitCode;
   } catch (error) {

@@ -2,15 +2,15 @@
  * From the command line to what a run needs. Everything that can be wrong with the input is
  * found here, before a store, a thread or a session exists.
  */
-import { constants } from 'node:fs';
-import { access, readFile, stat } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { dirname, resolve, sep } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { escapePath, glob, isDynamicPattern } from 'tinyglobby';
 import type { ObjectJsonSchema } from '../index.ts';
 import type { RunArguments } from './args.ts';
+import { assertFile, reasonOf } from './checks.ts';
 import { UsageError } from './exit-codes.ts';
+import { findFiles } from './find-files.ts';
+import { assertReachable } from './reachable.ts';
 
 export interface ModelServer {
   readonly baseURL: string;
@@ -22,7 +22,7 @@ export interface ModelServer {
 export interface RunPlan {
   readonly task: string;
   readonly cwd: string;
-  /** Paths below `cwd`, or absolute; absent when no files were given. */
+  /** Paths that start from `cwd`; absent when no files were given. */
   readonly files?: readonly string[];
   readonly toolModules: readonly URL[];
   readonly outputSchema?: ObjectJsonSchema;
@@ -37,19 +37,24 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-const MAX_FILES = 5000;
-const CONNECT_MS = 5000;
-
-/** @throws {UsageError} naming what to change. */
-export async function planRun(args: RunArguments, { cwd, env }: Surroundings): Promise<RunPlan> {
+/**
+ * When `signal` aborts, whatever is waited for is given up and the promise rejects with its reason.
+ *
+ * @throws {UsageError} naming what to change.
+ */
+export async function planRun(
+  args: RunArguments,
+  { cwd, env }: Surroundings,
+  signal: AbortSignal,
+): Promise<RunPlan> {
   const task = await readTask(args, cwd);
   const server = modelServer(args, env);
-  const files = args.files === undefined ? undefined : await findFiles(args.files, cwd);
+  const files = args.files === undefined ? undefined : await findFiles(args.files, cwd, signal);
   const toolModules = await Promise.all((args.tools ?? []).map((path) => toolModule(path, cwd)));
   const schema =
     args.outputSchema === undefined ? undefined : await readSchema(resolve(cwd, args.outputSchema));
   const store = args.store === undefined ? undefined : await storeFile(resolve(cwd, args.store));
-  if (server !== undefined) await assertReachable(server.baseURL);
+  if (server !== undefined) await assertReachable(server.baseURL, signal);
   const { turnMs, memoryMb } = args;
   return {
     task,
@@ -110,52 +115,6 @@ function modelServer(
   );
 }
 
-async function findFiles(patterns: readonly string[], cwd: string): Promise<readonly string[]> {
-  const portable: string[] = [];
-  for (const pattern of patterns) {
-    const isFile = await stat(resolve(cwd, pattern)).then(
-      (status) => status.isFile(),
-      () => false,
-    );
-    if (!isFile && !pattern.startsWith('!') && !isDynamicPattern(pattern)) {
-      await assertFile(resolve(cwd, pattern), pattern);
-    }
-    // A file of that very name is meant, whatever its name would match as a pattern.
-    portable.push(isFile ? escapePath(toSlashes(pattern)) : toSlashes(pattern));
-  }
-  const ignore = portable.some((pattern) => pattern.includes('node_modules'))
-    ? []
-    : ['**/node_modules/**'];
-  const found = await glob(portable, { cwd, ignore, expandDirectories: false });
-  if (found.length === 0) {
-    throw new UsageError(`No file matches --files ${patterns.join(' ')} in ${cwd}.`);
-  }
-  if (found.length > MAX_FILES) {
-    throw new UsageError(
-      `--files matches ${found.length} files; at most ${MAX_FILES} can be given to one run.`,
-    );
-  }
-  for (const path of found) await assertReadable(resolve(cwd, path), path);
-  return found.sort();
-}
-
-const toSlashes = (path: string): string => (sep === '\\' ? path.replaceAll('\\', '/') : path);
-
-async function assertFile(absolute: string, path: string): Promise<void> {
-  const status = await stat(absolute).catch((error: unknown) => {
-    throw new UsageError(`Cannot read "${path}": ${reasonOf(error)}.`, { cause: error });
-  });
-  if (status.isDirectory()) {
-    throw new UsageError(`"${path}" is a folder: name its files, for example "${path}/**/*.md".`);
-  }
-}
-
-async function assertReadable(absolute: string, path: string): Promise<void> {
-  await access(absolute, constants.R_OK).catch((error: unknown) => {
-    throw new UsageError(`Cannot read "${path}": ${reasonOf(error)}.`, { cause: error });
-  });
-}
-
 async function toolModule(path: string, cwd: string): Promise<URL> {
   await assertFile(resolve(cwd, path), path);
   return pathToFileURL(resolve(cwd, path));
@@ -193,42 +152,4 @@ async function readText(path: string, what: string): Promise<string> {
       cause: error,
     });
   }
-}
-
-/** One connection, closed at once: a wrong address should not cost a run and its retries. */
-async function assertReachable(baseURL: string): Promise<void> {
-  const { hostname, port, protocol, origin } = new URL(baseURL);
-  const socket = connect({
-    host: hostname.replace(/^\[(.*)\]$/u, '$1'),
-    port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
-    timeout: CONNECT_MS,
-  });
-  try {
-    await new Promise<void>((connected, failed) => {
-      socket.once('connect', connected);
-      socket.once('error', failed);
-      socket.once('timeout', () => failed(new Error(`no answer within ${CONNECT_MS / 1000} s`)));
-    });
-  } catch (error) {
-    throw new UsageError(
-      `Cannot reach ${origin}: ${reasonOf(error)}. Is the server running, and is --base-url right?`,
-      { cause: error },
-    );
-  } finally {
-    socket.destroy();
-  }
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file or folder',
-  ENOTDIR: 'a part of its path is no folder',
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'the host name is not known',
-};
-
-function reasonOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string };
-  return REASONS[code ?? ''] ?? code ?? message ?? 'it failed';
 }

@@ -173,3 +173,26 @@ it('lets a model correct arguments that are no JSON', async () => {
   expect(stdout).toMatch(/It said: .*JSON/u);
   expect(tableIn(stdout)).toEqual({});
 });
+
+it('lets a model read none of the files that were left out', async () => {
+  const asked = ['o.md', '../b/node_modules/x.md', './o.md', 'secret.md'];
+  await using server = await startOpenAiServer({
+    respond: ({ body }) => {
+      const results = resultsIn(body);
+      if (results.length > 0) return answer(says(results.join('\n')));
+      const reads = asked.map((path) => ({ id: path, name: 'read_file', arguments: { path } }));
+      return answer(calls(...reads));
+    },
+  });
+  await using folder = await folderWith({
+    'a/o.md': 'mine',
+    'a/secret.md': 'hidden',
+    'b/node_modules/x.md': 'hidden',
+  });
+  const { stdout } = await subagents([...job(server.url), '--files', '../**/*.md', '!secret.md'], {
+    cwd: `${folder.path}/a`,
+  });
+  expect(stdout).toContain('mine');
+  expect(stdout).not.toContain('hidden');
+  for (const path of asked.slice(1)) expect(stdout).toContain(`"${path}" is not a file of this`);
+});
