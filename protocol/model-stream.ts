@@ -3,6 +3,8 @@ import { failureOf } from './model-failure.ts';
 import { PartGrammar } from './model-grammar.ts';
 
 const ABORTED = Symbol('aborted');
+/** Items of the adapter between two breaths. */
+const ITEMS_PER_BREATH = 256;
 const CANCELLED = 'The request was cancelled.';
 
 /**
@@ -10,11 +12,15 @@ const CANCELLED = 'The request was cancelled.';
  * one finish, last. A throw, garbage or a missing end become that finish. An abort is what the
  * signal says it is, and ends the stream at once, even while the adapter hangs; the adapter is
  * told by the signal and by `return()`, which is waited for only when the consumer breaks off.
+ *
+ * @param breathe awaited once in a while, because an adapter may never wait for anything: give
+ *   the event loop a turn, or nobody hears of an abort.
  */
 export async function* streamModel(
   adapter: ModelAdapter | undefined,
   request: ModelRequest,
   signal: AbortSignal,
+  breathe: () => Promise<void> = async () => {},
 ): AsyncGenerator<ModelPart, void, void> {
   const grammar = new PartGrammar();
   let iterator: AsyncIterator<unknown> | undefined;
@@ -28,14 +34,16 @@ export async function* streamModel(
       start().then(resolve, reject);
     });
   signal.addEventListener('abort', wake);
+  let taken = 0;
   try {
     while (!grammar.isFinished) {
       let parts: readonly ModelPart[];
+      if (++taken % ITEMS_PER_BREATH === 0) await breathe();
       try {
         if (adapter === undefined) throw noAdapter(request);
-        const result = await orAbort(() => {
-          iterator ??= open(adapter, request, signal);
-          return Promise.resolve(iterator.next());
+        const result = await orAbort(async () => {
+          iterator ??= await open(adapter, request, signal);
+          return iterator.next();
         });
         if (result === ABORTED) parts = [grammar.abort(CANCELLED)];
         else if (result.done === true) {
@@ -59,12 +67,13 @@ export async function* streamModel(
   }
 }
 
-function open(
+/** A stream, or the promise of one, which an async function gives. */
+async function open(
   adapter: ModelAdapter,
   request: ModelRequest,
   signal: AbortSignal,
-): AsyncIterator<unknown> {
-  const stream = adapter.stream(request, { signal }) as AsyncIterable<unknown> | undefined;
+): Promise<AsyncIterator<unknown>> {
+  const stream = (await adapter.stream(request, { signal })) as AsyncIterable<unknown> | undefined;
   const start = stream?.[Symbol.asyncIterator];
   if (typeof start !== 'function') {
     throw new TypeError('The model adapter returned no stream: `stream` must be async-iterable.');

@@ -1,6 +1,7 @@
 import { ArgumentError, SubagentError } from '../protocol/errors.ts';
 import type { ToolModule } from '../protocol/tool.ts';
-import { assertKnownKeys } from './base/known-keys.ts';
+import { assertOptions } from './base/assert-options.ts';
+import type { OptionKind } from './base/assert-options.ts';
 import type { Logger } from './base/logger.ts';
 import type { ModelSource } from './models/routes.ts';
 import type { PromptVariable } from './prompt/prompt.ts';
@@ -45,25 +46,48 @@ export interface HarnessOptions {
   readonly logger?: Logger;
 }
 
-const KNOWN = [
-  'store',
-  'durability',
-  'models',
-  'defaultModel',
-  'tools',
-  'providers',
-  'persona',
-  'variables',
-  'isolation',
-  'limits',
-  'workers',
-  'logger',
-] as const satisfies (keyof HarnessOptions)[];
+const OPTIONS = {
+  store: 'any',
+  durability: 'text',
+  models: 'object',
+  defaultModel: 'object',
+  tools: 'list',
+  providers: 'list',
+  persona: 'text',
+  variables: 'object',
+  isolation: 'text',
+  limits: 'object',
+  workers: 'object',
+  logger: 'object',
+} as const satisfies Record<keyof HarnessOptions, OptionKind>;
+const WORKERS = { warm: 'any', env: 'list', entry: 'object' } as const;
+const LOGGER = ['debug', 'info', 'warn', 'error'] as const satisfies (keyof Logger)[];
+/** The methods of a store that is given as an object. */
+const STORE = [
+  'list',
+  'inspect',
+  'readFrom',
+  'acquire',
+  'append',
+  'renew',
+  'release',
+  'delete',
+  'close',
+] as const satisfies (keyof SessionPersistence)[];
 
 /** @throws {ArgumentError | SubagentError} for what can be seen before anything is built. */
 export function checkOptions(options: HarnessOptions): void {
-  assertKnownKeys('createHarness', options, KNOWN);
-  assertKnownKeys('workers', options.workers ?? {}, ['warm', 'env', 'entry']);
+  assertOptions('createHarness', options, OPTIONS);
+  assertOptions('workers', options.workers ?? {}, WORKERS);
+  assertMethods('logger', options.logger, LOGGER);
+  const { store, workers } = options;
+  if (store !== undefined && typeof store !== 'string') assertMethods('store', store, STORE);
+  if (workers?.entry !== undefined && !(workers.entry instanceof URL)) {
+    throw new ArgumentError('"workers.entry" takes a URL.');
+  }
+  if (workers?.env?.some((name) => typeof name !== 'string') === true) {
+    throw new ArgumentError('"workers.env" takes names of environment variables.');
+  }
   if (options.isolation === 'process') {
     throw new SubagentError(
       'ISOLATION_UNAVAILABLE',
@@ -73,17 +97,26 @@ export function checkOptions(options: HarnessOptions): void {
   if (options.isolation !== undefined && options.isolation !== 'thread') {
     throw new ArgumentError(`There is no isolation "${String(options.isolation)}".`);
   }
-  const { durability = 'full', workers = {}, defaultModel } = options;
+  const { durability = 'full', defaultModel } = options;
   if (!['full', 'process', 'batched'].includes(durability)) {
     throw new ArgumentError(
       `There is no durability "${durability}"; there are full, process and batched.`,
     );
   }
-  const { warm = 2 } = workers;
+  const { warm = 2 } = workers ?? {};
   if (!Number.isSafeInteger(warm) || warm < 0) {
     throw new ArgumentError(`"workers.warm" takes a whole number of at least 0, not ${warm}.`);
   }
   if (defaultModel !== undefined && typeof defaultModel.model !== 'string') {
     throw new ArgumentError('"defaultModel" takes a provider and a model.');
+  }
+}
+
+function assertMethods(what: string, value: unknown, methods: readonly string[]): void {
+  if (value === undefined) return;
+  for (const name of methods) {
+    const method = (value as Record<string, unknown> | null)?.[name];
+    if (typeof method === 'function') continue;
+    throw new ArgumentError(`"${what}" takes an object with the methods ${methods.join(', ')}.`);
   }
 }

@@ -107,7 +107,12 @@ export class Harness {
     { agent, scope }: ListenOptions = {},
   ): () => void {
     if (!EVENTS.includes(type)) {
-      throw new ArgumentError(`There is no event "${type}"; there are: ${EVENTS.join(', ')}.`);
+      throw new ArgumentError(
+        `There is no event "${String(type)}"; there are: ${EVENTS.join(', ')}.`,
+      );
+    }
+    if (typeof listener !== 'function') {
+      throw new ArgumentError(`A listener of "${type}" must be a function.`);
     }
     const off = this.#listen(type, listener as (event: never) => unknown, agent);
     scope?.add(off);

@@ -97,6 +97,9 @@ export function createUserMessage(
       'A message takes text, or a list of content blocks such as { type: "text", text: "Hi" }.',
     );
   }
+  if (typeof (source as MessageSource | null)?.kind !== 'string') {
+    throw new ArgumentError('The source of a message is an object such as { kind: "user" }.');
+  }
   try {
     return deepFreeze(
       losslessCopy({ id: newId(), role: 'user', content: blocks, source }),

@@ -8,7 +8,7 @@ import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
-import { raceSignal } from '../base/deferred.ts';
+import { deferred, raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { Scope } from '../base/scope.ts';
@@ -19,7 +19,7 @@ import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
 import type { AgentHost, PendingInput, PreparedAgent } from './agent-host.ts';
-import { checkMakeOptions, checkedAgentOptions } from './create-options.ts';
+import { checkHostOptions, checkMakeOptions, checkedAgentOptions } from './create-options.ts';
 import type {
   CreateAgentOptions,
   CreateHostOptions,
@@ -49,6 +49,8 @@ interface Entry {
   readonly children: Set<AgentHandle>;
   /** Children that are being made. */
   pending: number;
+  /** It is being disposed: it owns nothing new. */
+  isEnding: boolean;
   dispose(pending: PendingInput): Promise<void>;
 }
 
@@ -97,7 +99,8 @@ export class Agents {
    * @throws {WorkerError} when its thread or its modules do not start
    * @throws {ToolFilterError} when the setup filters tools that do not exist
    */
-  create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
+  async create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
+    checkMakeOptions(options, 'create');
     const { sessions } = this.#options;
     const { sessionId, meta, seed, owner } = options;
     return this.#make(options, owner, options.descriptor, false, async () => {
@@ -118,7 +121,9 @@ export class Agents {
    *
    * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE`, …
    */
-  resume(id: string, options: ResumeAgentOptions = {}): Promise<AgentHandle> {
+  async resume(id: string, options: ResumeAgentOptions = {}): Promise<AgentHandle> {
+    checkMakeOptions(options, 'resume');
+    if (typeof id !== 'string') throw new ArgumentError('A session is named by a text.');
     return this.#make(options, undefined, undefined, true, () =>
       this.#options.sessions.load(id as SessionId, options.signal),
     );
@@ -128,7 +133,8 @@ export class Agents {
    * An agent without a loop: the embedding program itself, as the owner of children. Its
    * session is stored like any other and is opened again by its id.
    */
-  createHost(options: CreateHostOptions = {}): Promise<HostHandle> {
+  async createHost(options: CreateHostOptions = {}): Promise<HostHandle> {
+    checkHostOptions(options);
     return this.#tracked(this.#makeHost(options));
   }
 
@@ -216,7 +222,6 @@ export class Agents {
       ...(options.signal === undefined ? [] : [options.signal]),
     ]);
     signal.throwIfAborted();
-    checkMakeOptions(options, resumed ? 'resume' : 'create');
     const owning = owner === undefined ? undefined : this.#entryOf(owner);
     const agentOptions = checkedAgentOptions(
       options.agentOptions,
@@ -276,14 +281,23 @@ export class Agents {
     const { agent } = prepared;
     this.#options.sessions.enter(session);
     const entry = this.#entry(prepared, session, owning);
+    // A listener may end the owner, the agent itself or the whole harness: looked at anew
+    // after every announcement.
+    const assertWanted = (): void => {
+      this.#assertOpen();
+      if (owning?.isEnding === true) throw ownerGone(owning.handle.agent);
+      if (entry.isEnding) throw new SubagentError('DRAINING', `"${agent.id}" was disposed.`);
+    };
     try {
+      assertWanted();
       this.#directory.add(agent);
       this.#entries.set(agent, entry);
       owning?.children.add(entry.handle);
       this.observers.emitOrThrow('agent/created', { agent });
+      assertWanted();
       prepared.activate();
     } catch (error) {
-      // A veto: what was announced is taken back, by the ordinary way.
+      // What was announced is taken back, by the ordinary way.
       return entry.dispose('keep').then(() => {
         throw error;
       });
@@ -293,14 +307,21 @@ export class Agents {
 
   #entry(prepared: PreparedAgent, session: Session, owning: Entry | undefined): Entry {
     let disposal: Promise<void> | undefined;
-    const dispose = (pending: PendingInput): Promise<void> =>
-      (disposal ??= this.#end(prepared, session, entry, owning, pending));
+    const dispose = (pending: PendingInput): Promise<void> => {
+      if (disposal !== undefined) return disposal;
+      const { promise, resolve } = deferred<void>();
+      // Both set before anything is told: a listener may come here again.
+      disposal = promise;
+      entry.isEnding = true;
+      resolve(this.#end(prepared, session, entry, owning, pending));
+      return promise;
+    };
     const handle: AgentHandle = {
       agent: prepared.agent,
       dispose: () => dispose('discard'),
       [Symbol.asyncDispose]: () => dispose('discard'),
     };
-    const entry: Entry = { handle, children: new Set(), pending: 0, dispose };
+    const entry: Entry = { handle, children: new Set(), pending: 0, isEnding: false, dispose };
     return entry;
   }
 
@@ -343,7 +364,9 @@ export class Agents {
 
   #entryOf(owner: Agent): Entry {
     const entry = this.#entries.get(owner);
-    if (entry === undefined || !this.#directory.isLive(owner)) throw ownerGone(owner);
+    if (entry === undefined || entry.isEnding || !this.#directory.isLive(owner)) {
+      throw ownerGone(owner);
+    }
     return entry;
   }
 

@@ -4,7 +4,8 @@ import type {
   SessionHeader,
   SubagentDescriptor,
 } from '../../protocol/session-events.ts';
-import { assertKnownKeys } from '../base/known-keys.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptScope } from '../prompt/prompt.ts';
 import type { ToolScope } from '../tools/registry.ts';
@@ -62,14 +63,46 @@ export interface CreateHostOptions {
 /** What an agent is asked with when it was given no options. */
 export type DefaultModel = { readonly provider: string; readonly model: string } | undefined;
 
-const AGENT_OPTIONS = ['provider', 'model', 'maxTokens', 'subagentDepth'];
-const MAKE_OPTIONS = ['agentOptions', 'signal', 'setup', 'limits'];
-const CREATE_OPTIONS = ['sessionId', 'meta', 'seed', 'owner', 'descriptor', ...MAKE_OPTIONS];
+const AGENT_OPTIONS = {
+  provider: 'text',
+  model: 'text',
+  maxTokens: 'any',
+  subagentDepth: 'any',
+} as const satisfies Record<keyof AgentOptions, OptionKind>;
+/** The limits of one agent; their numbers are checked where they are used. */
+export const AGENT_LIMITS = {
+  memoryMb: 'any',
+  turnMs: 'any',
+} as const satisfies Record<keyof AgentLimits, OptionKind>;
+const RESUME = {
+  agentOptions: 'object',
+  signal: 'signal',
+  setup: 'function',
+  limits: 'object',
+} as const satisfies Record<keyof ResumeAgentOptions, OptionKind>;
+const CREATE = {
+  sessionId: 'text',
+  meta: 'object',
+  seed: 'list',
+  owner: 'object',
+  descriptor: 'object',
+  ...RESUME,
+} as const satisfies Record<keyof CreateAgentOptions, OptionKind>;
+const HOST = {
+  sessionId: 'text',
+  cwd: 'text',
+  onMessage: 'function',
+} as const satisfies Record<keyof CreateHostOptions, OptionKind>;
 
-/** @throws {ArgumentError} for an option, or a limit, that does not exist */
+/** @throws {ArgumentError} for an option, or a limit, that does not exist or is of another kind */
 export function checkMakeOptions(options: MakeOptions, what: 'create' | 'resume'): void {
-  assertKnownKeys(`agents.${what}`, options, what === 'create' ? CREATE_OPTIONS : MAKE_OPTIONS);
-  assertKnownKeys('limits', options.limits ?? {}, ['memoryMb', 'turnMs']);
+  assertOptions(`agents.${what}`, options, what === 'create' ? CREATE : RESUME);
+  assertOptions('limits', options.limits ?? {}, AGENT_LIMITS);
+}
+
+/** @throws {ArgumentError} */
+export function checkHostOptions(options: CreateHostOptions): void {
+  assertOptions('agents.createHost', options, HOST);
 }
 
 /**
@@ -84,12 +117,8 @@ export function checkedAgentOptions(
 ): AgentOptions {
   // A caller who names no route, not even an empty one, gets the harness's.
   const options: AgentOptions = given ?? { ...defaultModel };
-  assertKnownKeys('agentOptions', options, AGENT_OPTIONS);
-  const { provider, model, maxTokens } = options;
-  for (const [name, value] of Object.entries({ provider, model })) {
-    if (value === undefined || typeof value === 'string') continue;
-    throw new ArgumentError(`"${name}" takes a text, not ${typeof value}.`);
-  }
+  assertOptions('agentOptions', options, AGENT_OPTIONS);
+  const { provider, maxTokens } = options;
   if (maxTokens !== undefined && (!Number.isSafeInteger(maxTokens) || maxTokens < 1)) {
     throw new ArgumentError(`"maxTokens" takes a positive whole number, not ${maxTokens}.`);
   }

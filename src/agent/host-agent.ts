@@ -103,7 +103,7 @@ export class HostAgent implements Agent, PreparedAgent {
 
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
-    if (!keepInbox) this.#intake.inbox.clear();
+    if (!keepInbox) this.#intake.clear();
     if (this.status === 'idle') return;
     this.#intake.park();
     if (this.#isTurnOpen) this.#cause ??= cause;
@@ -152,7 +152,7 @@ export class HostAgent implements Agent, PreparedAgent {
     const { promise, resolve } = deferred<void>();
     this.#disposal = promise;
     this.#intake.close();
-    if (pending === 'discard') this.#intake.inbox.clear();
+    if (pending === 'discard') this.#intake.clear();
     if (this.#isTurnOpen) this.#cause ??= { kind: 'disposed' };
     this.#batchDone?.resolve();
     this.#reader?.resolve(undefined);
@@ -161,6 +161,8 @@ export class HostAgent implements Agent, PreparedAgent {
   }
 
   async #release(): Promise<void> {
+    // Whoever disposes from inside a listener is let finish what is being told.
+    await Promise.resolve();
     // A batch that is being answered belongs to the embedding program, which cannot be ended
     // from here: its turn is closed, and its late end changes nothing.
     if (this.#isTurnOpen) this.#endTurn(this.session.lastTurn, undefined);
@@ -217,7 +219,7 @@ export class HostAgent implements Agent, PreparedAgent {
         : failure === undefined
           ? { kind: 'completed' }
           : { kind: 'error', error: { code, message } };
-    this.session.append('step/end', { turn, step: 1 });
+    if (this.session.open?.step !== undefined) this.session.append('step/end', { turn, step: 1 });
     this.session.append('turn/end', { turn, reason });
     this.#isTurnOpen = false;
     if (reason.kind === 'error') {

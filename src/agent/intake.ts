@@ -57,6 +57,10 @@ export class Intake {
     });
   }
 
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
   get isClosed(): boolean {
     return this.#state === 'closed';
   }
@@ -72,8 +76,18 @@ export class Intake {
     return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
   }
 
+  /** Does nothing once admission has ended. */
   open(): void {
-    this.#state = 'open';
+    if (this.#state === 'unpublished') this.#state = 'open';
+  }
+
+  /**
+   * Discard all that waits, durably: in this line, or, when it comes from a listener of this
+   * very session's events, as soon as that event is told.
+   */
+  clear(): void {
+    if (this.#options.session.isPublishing) queueMicrotask(() => this.inbox.clear());
+    else this.inbox.clear();
   }
 
   /** Admission ends in this line, for good. */
@@ -117,7 +131,8 @@ export class Intake {
       throw error;
     }
     this.#uncommitted++;
-    if (wakes) {
+    // An observer of the insertion may have ended the agent: then it waits for a later life.
+    if (wakes && this.isOpen) {
       this.#isParked = false;
       this.#options.onAccepted();
     }

@@ -24,8 +24,7 @@ export interface HostStreamRequest {
 /** After one batch, the next waits for this long or for this many bytes. */
 const BATCH_MS = 16;
 const BATCH_BYTES = 4_096;
-/** Parts taken before the event loop gets a turn: an adapter may never wait for anything. */
-const PARTS_PER_TURN = 256;
+const loopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * One open stream: reads the adapter, hands on, sends in batches. Ends in the tick of its abort:
@@ -66,11 +65,9 @@ export class HostStream {
     if (signal.aborted) onAbort();
     try {
       await this.#credit();
-      let taken = 0;
-      for await (const part of streamModel(route.adapter, request, own)) {
+      for await (const part of streamModel(route.adapter, request, own, loopTurn)) {
         if (this.#isClosed) break;
         this.#take(part);
-        if (++taken % PARTS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
         await this.#credit();
       }
     } catch (error) {

@@ -83,6 +83,14 @@ export class Session {
     return this.#snapshot;
   }
 
+  /**
+   * An event is being told right now: nothing can be appended until that is over, which it is
+   * before any microtask runs.
+   */
+  get isPublishing(): boolean {
+    return this.#isPublishing;
+  }
+
   /** How many events there are: the number of the next one. */
   get seq(): number {
     return this.#events.length;

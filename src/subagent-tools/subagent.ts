@@ -16,6 +16,8 @@ import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import type { ToolContext, ToolDefinition } from '../../protocol/tool.ts';
 import type { AgentLimits } from '../agent/agent-host.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 import { assertMaxDepth } from '../subagents/depth.ts';
 import type {
   SubagentProvider,
@@ -41,6 +43,17 @@ export interface SubagentToolConfig {
   readonly outputSchema?: ObjectJsonSchema;
   readonly limits?: AgentLimits;
 }
+
+const CONFIG = {
+  provider: 'text',
+  toolName: 'text',
+  agentOptions: 'object',
+  persona: 'text',
+  toolFilter: 'object',
+  maxDepth: 'any',
+  outputSchema: 'any',
+  limits: 'object',
+} as const satisfies Record<keyof SubagentToolConfig, OptionKind>;
 
 /** The part of the `subagents` service that the tool calls. */
 export interface Delegation {
@@ -69,6 +82,10 @@ export function subagentTool(
   subagents: Delegation,
   config: SubagentToolConfig,
 ): ToolDefinition<Agent> {
+  if (typeof subagents?.getProvider !== 'function') {
+    throw new ArgumentError('subagentTool takes `harness.subagents` first.');
+  }
+  assertOptions('subagentTool', config, CONFIG);
   const { provider: name, toolName = 'subagent' } = config;
   const provider = subagents.getProvider(name);
   if (provider === undefined) {

@@ -1,7 +1,9 @@
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
-import { assertKnownKeys } from '../base/known-keys.ts';
+import { AGENT_LIMITS } from '../agent/create-options.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 import { assertObjectJsonSchema } from '../tools/json-schema.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
@@ -27,18 +29,18 @@ const NEEDS = [
   ['persona', 'persona'],
 ] as const;
 
-const REQUEST_KEYS = [
-  'label',
-  'prompt',
-  'parent',
-  'signal',
-  'agentOptions',
-  'outputSchema',
-  'maxDepth',
-  'toolFilter',
-  'persona',
-  'limits',
-] as const satisfies (keyof SubagentStartRequest)[];
+const REQUEST = {
+  label: 'any',
+  prompt: 'any',
+  parent: 'any',
+  signal: 'any',
+  agentOptions: 'object',
+  outputSchema: 'any',
+  maxDepth: 'any',
+  toolFilter: 'object',
+  persona: 'text',
+  limits: 'object',
+} as const satisfies Record<keyof SubagentStartRequest, OptionKind>;
 
 /**
  * Check a request, have the provider make the child, and tell of it. All that can be refused
@@ -50,8 +52,10 @@ export async function startOneShot(
   name: string,
   request: SubagentStartRequest,
 ): Promise<SubagentRun> {
+  if (typeof name !== 'string') throw new ArgumentError('A provider is named by a text.');
+  assertOptions('A start request', request, REQUEST);
   const { parent, label, signal, maxDepth, outputSchema } = request;
-  if (parent === undefined || context.agents.get(parent.id) !== parent) {
+  if (parent?.id === undefined || context.agents.get(parent.id) !== parent) {
     const isHandle = (parent as { agent?: unknown } | undefined)?.agent !== undefined;
     throw new SubagentError(
       'UNAUTHORIZED',
@@ -60,8 +64,7 @@ export async function startOneShot(
         : `Cannot start a child: its parent "${parent?.id}" is not the live agent of that id.`,
     );
   }
-  assertKnownKeys('A start request', request, REQUEST_KEYS);
-  assertKnownKeys('limits', request.limits ?? {}, ['memoryMb', 'turnMs']);
+  assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
   const provider = context.providers.get(name);
   if (provider === undefined) {
     throw new SubagentError('NO_PROVIDER', `Cannot start a child: no provider is named "${name}".`);

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
-import { assertKnownKeys } from '../base/known-keys.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 
 /** Limits of a harness, as a caller may set them. Times are milliseconds. */
 export interface HarnessLimits {
@@ -46,16 +47,16 @@ const MEMORY_MB = { least: 32, most: 4096 } as const;
 
 /** @throws {ArgumentError} naming the limit and what it takes. */
 export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
-  assertKnownKeys('limits', limits, [
-    'maxDepth',
-    'maxThreads',
-    'memoryMb',
-    'turnMs',
-    'stopGraceMs',
-    'interruptGraceMs',
-    'startMs',
-    'execArgv',
-  ]);
+  assertOptions('limits', limits, {
+    maxDepth: 'any',
+    maxThreads: 'any',
+    memoryMb: 'any',
+    turnMs: 'any',
+    stopGraceMs: 'any',
+    interruptGraceMs: 'any',
+    startMs: 'any',
+    execArgv: 'list',
+  } satisfies Record<keyof HarnessLimits, OptionKind>);
   return {
     maxDepth: natural('maxDepth', limits.maxDepth ?? 3, 0),
     maxThreads: natural('maxThreads', limits.maxThreads ?? 64, 1),

@@ -136,7 +136,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
-    if (!keepInbox) this.#intake.inbox.clear();
+    if (!keepInbox) this.#intake.clear();
     if (this.status === 'idle') return;
     this.#intake.park();
     const turn = this.conversation.open;
@@ -179,7 +179,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#disposal = promise;
     this.#intake.close();
     this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
-    if (pending === 'discard') this.#intake.inbox.clear();
+    if (pending === 'discard') this.#intake.clear();
     this.#residency?.hold(true);
     const { stopGraceMs } = this.#options.limits;
     // The cell is raised before the abort, as in `cancel`.

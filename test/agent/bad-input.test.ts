@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { UserMessage } from '../../protocol/content.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
+import { buildHarness } from '../../src/harness.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
 import { testHarness } from '../support/harness.ts';
 
@@ -80,6 +81,44 @@ it('refuses options, limits and events that do not exist', async () => {
   await expect(
     subagents.start('spawn', { ...start, parent: rt.rootHandle } as never),
   ).rejects.toThrow(/handle\.agent/);
+});
+
+describe('a harness', () => {
+  it.each<[string, object]>([
+    ['an option that does not exist', { modles: {} }],
+    ['a store that is none', { store: {} }],
+    ['a logger without methods', { logger: {} }],
+    ['tools that are no list', { tools: 5 }],
+    ['a persona that is no text', { persona: () => 'x' }],
+    ['a default model that is null', { defaultModel: null }],
+    ['limits that are null', { limits: null }],
+    ['flags that are no list', { limits: { execArgv: '--x' } }],
+    ['an entry that is no URL', { workers: { entry: 5 } }],
+    ['names of variables that are no list', { workers: { env: 'PATH' } }],
+  ])('is refused with %s', async (_, options) => {
+    await expect(buildHarness(options)).rejects.toThrow(INVALID);
+  });
+});
+
+describe('a start', () => {
+  it.each<[string, object | null]>([
+    ['nothing', null],
+    ['a model that is no text', { agentOptions: { model: 5 } }],
+    ['a persona that is a function', { persona: () => 'x' }],
+    ['a filter that is null', { toolFilter: null }],
+    ['a signal that is none', { signal: 5 }],
+    ['a limit that does not exist', { limits: { steps: 1 } }],
+  ])('is refused with %s', async (_, odd) => {
+    await using rt = await testHarness();
+    const request = {
+      parent: rt.root,
+      prompt: [{ type: 'text', text: 'go' }],
+      signal: new AbortController().signal,
+    };
+    const given = odd === null ? null : { ...request, ...odd };
+    await expect(rt.harness.subagents.start('spawn', given as never)).rejects.toThrow(INVALID);
+    expect(rt.harness.agents.list()).toEqual([rt.root]);
+  });
 });
 
 it('gives what the last request said, not what the failed ones before it did', async () => {

@@ -304,3 +304,29 @@ describe('streamModel', () => {
     });
   });
 });
+
+describe('an adapter that', () => {
+  it('is an async function gives its stream, or its rejection as the failure', async () => {
+    const late = { stream: async () => yields(...textBlock, stop).stream(bareRequest, { signal }) };
+    const { signal } = new AbortController();
+    expect(await readStream(late as unknown as ModelAdapter)).toEqual([...textBlock, stop]);
+    const broken = { stream: () => Promise.reject(new Error('no network')) };
+    expect(await readStream(broken as unknown as ModelAdapter)).toEqual(endsWith('UNKNOWN'));
+  });
+
+  it('never waits, and shows nothing, leaves the loop its turns', async () => {
+    const controller = new AbortController();
+    const endless: ModelAdapter = {
+      async *stream() {
+        for (;;) yield { type: 'text-delta', index: 0, text: '' };
+      },
+    };
+    setImmediate(() => controller.abort());
+    const parts: ModelPart[] = [];
+    const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    for await (const part of streamModel(endless, bareRequest, controller.signal, breathe)) {
+      parts.push(part);
+    }
+    expect(parts.at(-1)).toMatchObject({ type: 'finish', reason: { kind: 'aborted' } });
+  });
+});

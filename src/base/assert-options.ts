@@ -1,0 +1,46 @@
+import { ArgumentError } from '../../protocol/errors.ts';
+
+/** What an option has to be, as far as can be seen at once. */
+export type OptionKind = 'text' | 'function' | 'signal' | 'object' | 'list' | 'any';
+
+const IS: Readonly<Record<OptionKind, (value: unknown) => boolean>> = {
+  text: (value) => typeof value === 'string',
+  function: (value) => typeof value === 'function',
+  signal: (value) =>
+    typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function' &&
+    typeof (value as Partial<AbortSignal>).aborted === 'boolean',
+  object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  list: Array.isArray,
+  any: () => true,
+};
+
+const WORDS: Readonly<Record<OptionKind, string>> = {
+  text: 'a text',
+  function: 'a function',
+  signal: 'an AbortSignal',
+  object: 'an object',
+  list: 'a list',
+  any: 'anything',
+};
+
+/**
+ * Options that can be looked at: an object, of keys that exist, with values of their kind; an
+ * absent or undefined one passes. A name that nobody knows is a name mistyped.
+ * @throws {ArgumentError} naming the option, and what there is or what it takes
+ */
+export function assertOptions(
+  what: string,
+  given: unknown,
+  kinds: Readonly<Record<string, OptionKind>>,
+): void {
+  if (!IS.object(given)) throw new ArgumentError(`${what} takes an object of options.`);
+  for (const [key, value] of Object.entries(given as object)) {
+    const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
+    if (kind === undefined) {
+      throw new ArgumentError(`${what} has no "${key}"; it has: ${Object.keys(kinds).join(', ')}.`);
+    }
+    if (value !== undefined && !IS[kind](value)) {
+      throw new ArgumentError(`"${key}" of ${what} takes ${WORDS[kind]}.`);
+    }
+  }
+}
