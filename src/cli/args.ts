@@ -15,7 +15,7 @@ export interface RunArguments {
   readonly store?: string;
   readonly json?: true;
   readonly turnMs?: number;
-  readonly memoryMb?: number;
+  readonly memoryMb?: number | 'unlimited';
 }
 
 /** What to do: run, or print a text (help, the version) and be done. */
@@ -70,7 +70,7 @@ function build(onRun: OnRun, print: (text: string) => void): Command {
     .option('--api-key-env <name>', 'environment variable that holds the API key')
     .option('--store <file>', 'SQLite file that keeps the sessions (default: they are not kept)')
     .option('--turn-ms <ms>', 'time limit of each turn of a child', positiveInteger)
-    .option('--memory-mb <mb>', "heap limit of each agent's thread", positiveInteger)
+    .option('--memory-mb <mb>', `heap limit of each agent's thread, or "unlimited"`, memoryLimit)
     .option('--json', 'print every event as one line of JSON on stdout')
     .addHelpText('after', EXIT_CODES)
     .action(onRun);
@@ -84,10 +84,18 @@ Exit codes: 0 completed; 1 the root's turn failed; 2 bad input, nothing was run;
 3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.`;
 
 function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (/^\d+$/u.test(text) && value > 0 && Number.isSafeInteger(value)) return value;
+  if (isPositiveInteger(text)) return Number(text);
   throw new InvalidArgumentError('It has to be a whole number above 0.');
 }
+
+function memoryLimit(text: string): number | 'unlimited' {
+  if (text === 'unlimited') return text;
+  if (isPositiveInteger(text)) return Number(text);
+  throw new InvalidArgumentError('It has to be a whole number above 0, or "unlimited".');
+}
+
+const isPositiveInteger = (text: string): boolean =>
+  /^\d+$/u.test(text) && Number(text) > 0 && Number.isSafeInteger(Number(text));
 
 function usageMessage(error: CommanderError): string {
   const text = error.message

@@ -29,7 +29,7 @@ export interface RunPlan {
   /** Absent: the embedded scripted model. */
   readonly server?: ModelServer;
   readonly store?: string;
-  readonly limits: { readonly turnMs?: number; readonly memoryMb?: number };
+  readonly limits: { readonly turnMs?: number; readonly memoryMb?: number | 'unlimited' };
 }
 
 export interface Surroundings {

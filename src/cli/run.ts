@@ -122,8 +122,12 @@ async function createRoot(harness: Harness, plan: RunPlan, signal: AbortSignal):
   }
 }
 
-const asUsageError = (error: unknown): unknown =>
-  error instanceof HarnessError ? new UsageError(error.message, { cause: error }) : error;
+/** What the library refuses, in the words of the command line. */
+function asUsageError(error: unknown): unknown {
+  if (!(error instanceof HarnessError)) return error;
+  const message = error.message.replace(/limits\.memoryMb|The limit memoryMb/u, '--memory-mb');
+  return new UsageError(message, { cause: error });
+}
 
 async function drive(
   harness: Harness,

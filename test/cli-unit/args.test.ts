@@ -10,6 +10,16 @@ it('reads a prompt of several words and many files', () => {
   });
 });
 
+it.each([
+  ['64', 64],
+  ['unlimited', 'unlimited'],
+])('takes %s as a limit of memory', (given, memoryMb) => {
+  expect(parseLine(['run', 'x', '--memory-mb', given])).toEqual({
+    kind: 'run',
+    arguments: { prompt: 'x', memoryMb },
+  });
+});
+
 it('reads a prompt behind the end of the options', () => {
   expect(parseLine(['run', '--json', '--files', 'a', '--', 'Go', '-x'])).toEqual({
     kind: 'run',
@@ -21,6 +31,7 @@ it.each([
   [[], /^Usage: subagents/u],
   [['--help'], /^Usage: subagents/u],
   [['run', '--help'], /Exit codes: 0 completed/u],
+  [['run', '--help'], /--memory-mb <mb> .*or\s+"unlimited"/u],
   [['--version'], /^\d+\.\d+\.\d+\n$/u],
 ])('prints a text for %j', (line, text) => {
   expect(parseLine(line)).toEqual({ kind: 'print', text: expect.stringMatching(text) });
@@ -30,7 +41,8 @@ it.each([
   [['run', '--fast'], /unknown option '--fast'.*--help/u],
   [['walk'], /walk/u],
   [['run', 'x', '--turn-ms', '-5'], /--turn-ms.*whole number above 0/u],
-  [['run', 'x', '--memory-mb', '1e3'], /--memory-mb.*whole number above 0/u],
+  [['run', 'x', '--memory-mb', '1e3'], /--memory-mb.*whole number above 0, or "unlimited"/u],
+  [['run', 'x', '--turn-ms', 'unlimited'], /--turn-ms.*whole number above 0/u],
   [['run', 'x', '--store'], /--store/u],
 ])('refuses %j in one line', (line, message) => {
   const parse = (): unknown => parseLine(line);

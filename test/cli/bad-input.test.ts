@@ -36,7 +36,7 @@ const cases: readonly [string, readonly string[], RegExp][] = [
     ['run', 'x', '--tools', 'broken.mjs'],
     /broken\.mjs|not closed|on purpose/u,
   ],
-  ['too little memory', ['run', 'x', '--memory-mb', '1'], /32 to 4096/u],
+  ['too little memory', ['run', 'x', '--memory-mb', '1'], /--memory-mb takes 32 to 4096/u],
   ['a number that is none', ['run', 'x', '--turn-ms', 'soon'], /--turn-ms.*whole number/u],
 ];
 
@@ -55,6 +55,15 @@ it.each(cases)('refuses %s in one line, with exit code 2', async (_, args, line)
   expect(lines.at(-1)).toMatch(/^subagents: /u);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   await expect(access(join(folder.path, 'runs.db'))).rejects.toThrow('ENOENT');
+});
+
+it('says which option lets a run go on where no limit of memory holds', async () => {
+  const env = { NODE_OPTIONS: '--max-old-space-size=512' };
+  const refused = await subagents(['run', 'x'], { env });
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toMatch(/--max-old-space-size.*--memory-mb to 'unlimited'/u);
+  const run = await subagents(['run', 'x', '--memory-mb', 'unlimited'], { env });
+  expect(run.code).toBe(0);
 });
 
 it.each([
