@@ -37,7 +37,7 @@ export class PlainLines {
 function ending(row: AgentRow): string {
   const { state, failure, startedAt, endedAt = startedAt } = row;
   const tokens = row.inputTokens + row.outputTokens;
-  const spent = `${duration(endedAt - startedAt)}, ${tokens} tokens`;
+  const spent = `${duration(endedAt - startedAt)}${row.hasUsage ? `, ${tokens} tokens` : ''}`;
   if (failure === undefined) return `${state} (${spent})`;
   return `${state} (${spent}): ${failure.code}: ${cleanLine(failure.message)}`;
 }

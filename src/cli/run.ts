@@ -13,7 +13,7 @@ import {
 import { FILE_SUMMARY_SCHEMA } from './embedded/summary.ts';
 import { exitCodeOf, UsageError } from './exit-codes.ts';
 import type { RunPlan } from './input.ts';
-import { observe, type RuntimeEvent } from './runtime-events.ts';
+import { labelled, observe, type RuntimeEvent } from './runtime-events.ts';
 import { DELEGATION_TOOL, type FailedRun, type RowFailure, type TreeModel } from './tree-model.ts';
 
 export interface RunOutcome {
@@ -100,7 +100,7 @@ async function build(plan: RunPlan): Promise<Harness> {
     const outputSchema =
       plan.outputSchema ?? (server === undefined ? FILE_SUMMARY_SCHEMA : undefined);
     harness.tools.register(
-      subagentTool(harness.subagents, {
+      subagentTool(labelled(harness.subagents), {
         provider: 'spawn',
         toolName: DELEGATION_TOOL,
         ...(outputSchema === undefined ? {} : { outputSchema }),

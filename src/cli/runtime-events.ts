@@ -1,4 +1,5 @@
-import type { Harness, SessionEvent } from '../index.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Harness, SessionEvent, subagentTool } from '../index.ts';
 
 /** What the runtime tells of one run, as plain data: one shape for the tree and for JSON lines. */
 export type RuntimeEvent =
@@ -8,6 +9,8 @@ export type RuntimeEvent =
       readonly session: string;
       readonly parent?: string;
       readonly depth: number;
+      /** What the delegation that made it is called. */
+      readonly label?: string;
     }
   | { readonly type: 'session/event'; readonly session: string; readonly event: SessionEvent }
   | (RunInfo & { readonly type: 'subagent/start' })
@@ -28,17 +31,32 @@ interface RunInfo {
   readonly local: boolean;
 }
 
+type Delegation = Parameters<typeof subagentTool>[0];
+
+const labels = new AsyncLocalStorage<string | undefined>();
+
+/**
+ * The same, and each session tells with its creation what its delegation is called: a child that
+ * is stopped before its first turn has no label in its log.
+ */
+export const labelled = (subagents: Delegation): Delegation => ({
+  getProvider: (name) => subagents.getProvider(name),
+  start: (name, request) => labels.run(request.label, () => subagents.start(name, request)),
+});
+
 /** Tell `listener` of everything from here on. Returns what ends it. */
 export function observe(harness: Harness, listener: (event: RuntimeEvent) => void): () => void {
   const withdrawals = [
     harness.on('session/created', ({ session }) => {
       const { id, parentSession, delegationDepth, createdAt } = session.header;
+      const label = labels.getStore();
       listener({
         type: 'session/created',
         time: createdAt,
         session: id,
         ...(parentSession === undefined ? {} : { parent: parentSession }),
         depth: delegationDepth ?? 0,
+        ...(label === undefined ? {} : { label }),
       });
     }),
     harness.on('session/event', ({ session, event }) => {

@@ -13,10 +13,14 @@ export interface AgentRow {
   endedAt: number | undefined;
   inputTokens: number;
   outputTokens: number;
+  /** Whether its model ever told how many tokens it used. */
+  hasUsage: boolean;
   /** The last line it wrote in this step; without one, the tool it called last. */
   lastLine: string;
   hasWritten: boolean;
   failure: RowFailure | undefined;
+  /** What went wrong with the agent itself, outside of its turns. */
+  error: RowFailure | undefined;
   readonly children: AgentRow[];
 }
 export type RowFailure = Pick<Failure, 'code' | 'message'>;
@@ -60,7 +64,7 @@ export class TreeModel {
   apply(event: RuntimeEvent): void {
     switch (event.type) {
       case 'session/created':
-        return this.#create(event.session, event.parent, event.time);
+        return this.#create(event);
       case 'session/event': {
         const row = this.#rows.get(event.session);
         if (row !== undefined) this.#fold(row, event.event);
@@ -69,32 +73,38 @@ export class TreeModel {
       case 'subagent/end': {
         const row = this.#rows.get(event.id);
         if (row === undefined || event.stopReason === 'completed') return;
+        row.failure ??= failureOfRun(row, event.stopReason);
         end(row, event.stopReason === 'aborted' ? 'stopped' : 'failed', event.time);
-        row.failure ??= { code: 'NO_RESULT', message: 'It ended without the result asked for.' };
+        return;
+      }
+      case 'agent/error': {
+        const row = this.#rows.get(event.session);
+        if (row !== undefined) row.error = { code: event.code, message: event.message };
         return;
       }
       case 'subagent/start':
-      case 'agent/error':
         return;
       default:
         event satisfies never;
     }
   }
 
-  #create(id: string, parent: string | undefined, time: number): void {
+  #create({ session: id, parent, time, label }: EventOf<'session/created'>): void {
     const above = parent === undefined ? undefined : this.#rows.get(parent);
     const row: AgentRow = {
       id,
       parent,
-      label: above === undefined ? 'root' : id.slice(-8),
+      label: above === undefined ? 'root' : (label ?? id.slice(-8)),
       state: 'starting',
       startedAt: time,
       endedAt: undefined,
       inputTokens: 0,
       outputTokens: 0,
+      hasUsage: false,
       lastLine: '',
       hasWritten: false,
       failure: undefined,
+      error: undefined,
       children: [],
     };
     this.#rows.set(id, row);
@@ -120,6 +130,7 @@ export class TreeModel {
         return;
       case 'assistant/message': {
         const { usage } = event.data;
+        row.hasUsage ||= usage !== undefined;
         row.inputTokens +=
           (usage?.inputTokens ?? 0) +
           (usage?.cacheReadTokens ?? 0) +
@@ -165,8 +176,21 @@ export class TreeModel {
   }
 }
 
+type EventOf<T extends RuntimeEvent['type']> = Extract<RuntimeEvent, { type: T }>;
 type DataOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>['data'];
 type ToolResultData = DataOf<'tool/result'>;
+
+/** Why a run brought no result although no turn of it failed: the code its parent is told. */
+function failureOfRun(row: AgentRow, stopReason: string): RowFailure {
+  if (stopReason === 'aborted') {
+    return { code: 'ABORTED', message: 'It was stopped before it was done.' };
+  }
+  if (row.state === 'completed') {
+    const message = 'The child finished without handing in a valid structured result.';
+    return { code: 'NO_STRUCTURED_OUTPUT', message };
+  }
+  return row.error ?? { code: 'FAILED', message: 'It ended before its turn was finished.' };
+}
 
 function endTurn(row: AgentRow, reason: DataOf<'turn/end'>['reason'], time: number): void {
   switch (reason.kind) {

@@ -118,7 +118,7 @@ function rowLine(row: AgentRow, prefix: string, options: ViewOptions): string {
     fit(label, nameWidth),
     state,
     fitRight(duration((row.endedAt ?? options.now) - row.startedAt), timeWidth),
-    fitRight(tokenCount(row.inputTokens + row.outputTokens), tokenWidth),
+    fitRight(row.hasUsage ? tokenCount(row.inputTokens + row.outputTokens) : '', tokenWidth),
   ];
   const tail = row.failure === undefined ? lastLine(row) : row.failure.code;
   if (hasTail) cells.push(` ${fit(tail, columns - nameWidth - fixed - 2)}`);
@@ -133,7 +133,8 @@ function statusLine(rows: readonly AgentRow[], options: ViewOptions): string {
   const tokens = rows.reduce((sum, row) => sum + row.inputTokens + row.outputTokens, 0);
   const elapsed = duration((root?.endedAt ?? options.now) - (root?.startedAt ?? options.now));
   const counts = children.length === 0 ? 'no children yet' : countStates(children);
-  const text = `${counts} · ${tokenCount(tokens)} tokens · ${elapsed}`;
+  const used = rows.some((row) => row.hasUsage) ? ` · ${tokenCount(tokens)} tokens` : '';
+  const text = `${counts}${used} · ${elapsed}`;
   const width = Math.min(columnsOf(text), options.columns - 1);
   return paint(fit(text, width), 1, options);
 }

@@ -2,12 +2,18 @@
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
 
-export const created = (session: string, time: number, parent?: string): RuntimeEvent => ({
+export const created = (
+  session: string,
+  time: number,
+  parent?: string,
+  label?: string,
+): RuntimeEvent => ({
   type: 'session/created',
   time,
   session,
   ...(parent === undefined ? {} : { parent }),
   depth: parent === undefined ? 0 : 1,
+  ...(label === undefined ? {} : { label }),
 });
 
 export const logged = (

@@ -83,7 +83,22 @@ it('names a failed child with the code in its log', () => {
 it('takes a child that completed without its result for failed', () => {
   const tree = fold(...CHILD, ended('c', { kind: 'completed' }, 9), runEnded('c', 'error', 10));
   expect(tree.row('c')?.state).toBe('failed');
-  expect(tree.failures()).toMatchObject([{ label: 'a.md', code: 'NO_RESULT' }]);
+  expect(tree.failures()).toMatchObject([{ label: 'a.md', code: 'NO_STRUCTURED_OUTPUT' }]);
+});
+
+it('shows a child that was stopped before its turn under its label, as stopped', () => {
+  const tree = fold(created('r', 0), created('c', 5, 'r', 'a.md'), runEnded('c', 'aborted', 9));
+  expect(tree.row('c')).toMatchObject({ label: 'a.md', state: 'stopped', endedAt: 9 });
+  expect(tree.failures()).toMatchObject([{ label: 'a.md', code: 'ABORTED' }]);
+});
+
+it('names what went wrong with a child that never had a turn', () => {
+  const error = { code: 'WORKER_CRASHED', message: 'boom' };
+  const failed: RuntimeEvent = { type: 'agent/error', time: 8, session: 'c', ...error };
+  const tree = fold(created('r', 0), created('c', 5, 'r', 'a.md'), failed);
+  expect(tree.failures()).toEqual([]);
+  tree.apply(runEnded('c', 'error', 9));
+  expect(tree.failures()).toEqual([{ label: 'a.md', ...error }]);
 });
 
 it('tells of a delegation that never got a child, once', () => {

@@ -4,7 +4,7 @@ import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
 import { columnsOf } from '../../src/cli/text.ts';
 import { TreeModel } from '../../src/cli/tree-model.ts';
 import { treeLines, type ViewOptions } from '../../src/cli/tree-view.ts';
-import { began, created, ended, labelled, used, wrote } from './tree-events.ts';
+import { began, created, ended, labelled, logged, used, wrote } from './tree-events.ts';
 
 const SIZE: ViewOptions = { columns: 80, rows: 24, color: false, now: 12_300 };
 
@@ -49,11 +49,19 @@ it('shows status, time, tokens and the last line of every agent', () => {
     ended('c', { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message: 'x' } }, 3000),
   );
   expect(treeLines(tree, SIZE)).toEqual([
-    '● root                          running    12.3 s      0  I delegate 1 to 3 of…',
+    '● root                          running    12.3 s         I delegate 1 to 3 of…',
     '├─ ✓ README.md                  completed   0.5 s   1.2k',
-    '├─ ● src/a-rather-long-folder/… running    11.3 s      0  reading',
-    '└─ ✗ spin_forever               failed      2.0 s      0  LIMIT_EXCEEDED',
+    '├─ ● src/a-rather-long-folder/… running    11.3 s         reading',
+    '└─ ✗ spin_forever               failed      2.0 s         LIMIT_EXCEEDED',
     '1 running, 1 completed, 1 failed · 1.2k tokens · 12.3 s',
+  ]);
+});
+
+it('tells of no tokens when the model told of none', () => {
+  const tree = treeOf(created('r', 0), began('r'), logged('r', 'assistant/message', {}));
+  expect(treeLines(tree, SIZE)).toEqual([
+    '● root                          running    12.3 s',
+    'no children yet · 12.3 s',
   ]);
 });
 
