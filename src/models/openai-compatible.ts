@@ -1,3 +1,4 @@
+import { boundedFetch } from './bounded-fetch.ts';
 import type { AiSdkProvider } from '../../protocol/ai-sdk.ts';
 import type { ModelAdapter, ModelPart, ModelRequest } from '../../protocol/model.ts';
 import { fromAiSdk } from '../../protocol/ai-sdk.ts';
@@ -39,6 +40,7 @@ export function openaiCompatible(options: OpenAiCompatibleOptions): ModelAdapter
     name: checkText('name', options.name) ?? 'openaiCompatible',
     headers: checkHeaders(options.headers),
     includeUsage: true,
+    fetch: boundedFetch,
     ...(apiKey === undefined ? {} : { apiKey }),
   };
   const hasKey = apiKey !== undefined || 'authorization' in settings.headers;

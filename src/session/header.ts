@@ -34,6 +34,7 @@ export function checkedHeader(given: SessionHeader): SessionHeader {
   });
 }
 
+/** Half a surrogate pair would be stored as another name. */
 const isName = (value: unknown): boolean =>
-  typeof value === 'string' && value !== '' && !value.includes('\0');
+  typeof value === 'string' && value !== '' && !/\0|\p{Surrogate}/u.test(value);
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;

@@ -75,6 +75,18 @@ export function closeOpenTurn(
   }
 }
 
+/**
+ * An error result for every call of the open step that has none: one that was made and one that
+ * was only asked for. No provider takes a history with a call that nobody answered.
+ */
+export function closeOpenCalls(session: Session, toolFailure: ToolFailure): void {
+  const { open } = session;
+  if (open === undefined) return;
+  for (const { type, data, sources } of callClosers(open, session.seq, toolFailure)) {
+    session.append(type, data, sources === undefined ? undefined : { sources });
+  }
+}
+
 function closers(
   open: OpenTurn,
   nextSeq: number,
@@ -84,25 +96,31 @@ function closers(
   const { turn, step } = open;
   const drafts: Draft[] = [];
   if (step !== undefined) {
-    const result = (
-      id: CallId,
-      { code, message }: ToolFailure,
-    ): Draft & { type: 'tool/result' } => ({
-      type: 'tool/result',
-      data: {
-        turn,
-        step,
-        message: failedResult(id, nextSeq + drafts.length, message),
-        error: { name: 'ToolError', code },
-      },
-    });
-    for (const [id, { seq }] of open.unanswered) {
-      drafts.push({ ...result(id, failure), sources: [seq] });
-    }
-    for (const id of open.unstarted.keys()) drafts.push(result(id, NOT_STARTED));
+    drafts.push(...callClosers(open, nextSeq, failure));
     drafts.push({ type: 'step/end', data: { turn, step } });
   }
   drafts.push({ type: 'turn/end', data: { turn, reason } });
+  return drafts;
+}
+
+function callClosers(
+  { turn, step, unanswered, unstarted }: OpenTurn,
+  nextSeq: number,
+  failure: ToolFailure,
+): readonly Draft[] {
+  if (step === undefined) return [];
+  const drafts: Draft[] = [];
+  const result = (id: CallId, { code, message }: ToolFailure): Draft & { type: 'tool/result' } => ({
+    type: 'tool/result',
+    data: {
+      turn,
+      step,
+      message: failedResult(id, nextSeq + drafts.length, message),
+      error: { name: 'ToolError', code },
+    },
+  });
+  for (const [id, { seq }] of unanswered) drafts.push({ ...result(id, failure), sources: [seq] });
+  for (const id of unstarted.keys()) drafts.push(result(id, NOT_STARTED));
   return drafts;
 }
 

@@ -135,7 +135,11 @@ export function reported(name: string, outcome: ToolOutcome): ToolResult {
       content: blocksOf(outcome.content),
       isError: false,
       value: losslessCopy(outcome.value),
-      contexts: (outcome.contexts ?? []).map(admitContext),
+      // A thread speaks for its tool, and for nobody else.
+      contexts: (outcome.contexts ?? []).map((message) => ({
+        ...admitContext(message),
+        source: { kind: 'plugin' as const, plugin: name },
+      })),
       concludesTurn: outcome.concludesTurn === true,
     });
   } catch (error) {

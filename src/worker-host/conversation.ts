@@ -16,8 +16,13 @@ import type {
 } from '../../protocol/session-events.ts';
 import type { WorkerEvent, WorkerEventOf } from '../../protocol/to-main.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
-import { closeOpenTurn } from '../session/repair.ts';
+import { closeOpenCalls, closeOpenTurn } from '../session/repair.ts';
 import type { Session } from '../session/session.ts';
+
+const UNANSWERED = {
+  code: 'TOOL_OUTCOME_UNKNOWN',
+  message: 'The agent ended before this call was answered; what it did is unknown.',
+};
 
 /** A model stream of the open step: the events its parts became. */
 interface OpenStream {
@@ -38,6 +43,8 @@ export class OpenTurn {
   /** Model requests of the open step, and the retries that were announced before them. */
   attempts = 0;
   retries = 0;
+  /** The last retry that was announced. */
+  announced = 0;
   system: string | undefined;
   tools: readonly ToolSpec[] = [];
   #cause: CancelCause | undefined;
@@ -104,6 +111,7 @@ export class Conversation {
     turn.step++;
     turn.attempts = 0;
     turn.retries = 0;
+    turn.announced = 0;
     turn.streams.clear();
     this.#session.append('step/start', { turn: turn.number, step: turn.step });
     for (const message of messages) this.#session.append('user/message', message);
@@ -208,6 +216,7 @@ export class Conversation {
       case 'llm/retry':
       case 'llm/retry-started':
         this.expectStep(event.data.turn, event.data.step);
+        this.#expectRetry(event);
         if (event.type === 'llm/retry') {
           this.#session.append('llm/retry', event.data);
           return undefined;
@@ -217,6 +226,7 @@ export class Conversation {
         return undefined;
       case 'step/end':
         this.expectStep(event.data.turn, event.data.step);
+        closeOpenCalls(this.#session, UNANSWERED);
         this.#session.append('step/end', event.data);
         return undefined;
       case 'turn/end':
@@ -230,10 +240,7 @@ export class Conversation {
   close(reason: TurnEndReason): void {
     if (this.#open === undefined) return;
     this.#open.cancel({ kind: 'disposed' });
-    closeOpenTurn(this.#session, reason, {
-      code: 'TOOL_OUTCOME_UNKNOWN',
-      message: 'The agent ended before this call was answered; what it did is unknown.',
-    });
+    closeOpenTurn(this.#session, reason, UNANSWERED);
     this.#open = undefined;
   }
 
@@ -244,6 +251,19 @@ export class Conversation {
     const running = calls.length === 0 ? '' : ` It was waiting for: ${calls.join(', ')}.`;
     const message = `${this.#options.describeLimit(cause.limit)}${running}`;
     return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
+  }
+
+  /** A retry is announced once after its failed request, and started once after that. */
+  #expectRetry({ type, data }: WorkerEventOf<'llm/retry' | 'llm/retry-started'>): void {
+    const turn = this.#open;
+    if (turn === undefined) return;
+    const isStart = type === 'llm/retry-started';
+    const isDue =
+      data.retry === turn.attempts &&
+      data.retry === turn.retries + 1 &&
+      turn.announced === (isStart ? data.retry : data.retry - 1);
+    if (!isDue) refuse(`retry ${data.retry} of step ${data.turn}.${data.step}, which is not due`);
+    turn.announced = data.retry;
   }
 
   #assistantMessage(data: WorkerEventOf<'assistant/message'>['data']): void {

@@ -100,6 +100,8 @@ export class Threads {
     if (request === undefined) return false;
     this.#drop(request);
     request.result.reject(error);
+    // The others in the queue may have nobody to wait for, either.
+    if (this.#queue.length > 0) this.#scheduleFull();
     return true;
   }
 

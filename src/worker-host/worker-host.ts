@@ -1,6 +1,6 @@
 /** Runs agents in worker threads: gives each its thread, its link and what its calls reach. */
 import { SubagentError } from '../../protocol/errors.ts';
-import { HarnessError } from '../../protocol/errors.ts';
+import { HarnessError, ProtocolError } from '../../protocol/errors.ts';
 import { MessageId } from '../../protocol/ids.ts';
 import type { ToolResultMessage } from '../../protocol/content.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
@@ -133,7 +133,13 @@ export class WorkerHost implements AgentHost {
         startMs: limits.startMs,
         services: (self) => new AgentServices({ agent, residency: self, desk, gateway, logger }),
         durable: () => agent.session.durable,
-        event: (event) => agent.onEvent(event),
+        event(event) {
+          if (event.type === 'step/end' && desk.pending > 0) {
+            const text = 'A thread ended its step while calls of it are under way.';
+            throw new ProtocolError('PROTOCOL_VIOLATION', text);
+          }
+          agent.onEvent(event);
+        },
       });
     } catch (error) {
       // What the init holds cannot be cloned, or the thread died in between.

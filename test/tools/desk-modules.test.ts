@@ -32,7 +32,9 @@ describe('bodies of modules', () => {
       concludesTurn: true,
     });
     expect(end).toEqual({ done: true, concludesTurn: true });
-    expect(t.results.get('inside')).toMatchObject({ value: 1, contexts: [note], isError: false });
+    // The thread speaks for its tool, whoever it says it is.
+    const shown = { ...note, source: { kind: 'plugin', plugin: 'inside' } };
+    expect(t.results.get('inside')).toMatchObject({ value: 1, contexts: [shown], isError: false });
   });
 
   it('holds later calls back until a body in the thread is finished', async () => {

@@ -132,6 +132,20 @@ describe('what a thread asks for out of turn', () => {
     data: { retryId: `r${number}`, turn, step: 1, retry: number },
   });
 
+  const announced = (number: number): WorkerEvent => ({
+    type: 'llm/retry',
+    data: {
+      retryId: `r${number}`,
+      turn: 1,
+      step: 1,
+      provider: 'p',
+      retry: number,
+      maxRetries: 5,
+      delayMs: 1,
+      failure: { code: 'SERVER', message: 'gone' },
+    },
+  });
+
   it('is refused when it is another request without an announced retry', () => {
     const { conversation, request } = talk();
     const { turn } = request();
@@ -139,6 +153,9 @@ describe('what a thread asks for out of turn', () => {
     conversation.expectAttempt(turn, 1);
     expect(() => conversation.expectAttempt(turn, 1)).toThrow(ProtocolError);
     expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+    expect(() => conversation.event(retry(1, 1))).toThrow(ProtocolError);
+    conversation.event(announced(1));
+    expect(() => conversation.event(announced(1))).toThrow(ProtocolError);
     conversation.event(retry(1, 1));
     conversation.expectAttempt(turn, 2);
     expect(() => conversation.expectAttempt(turn, 3)).toThrow(ProtocolError);
@@ -153,6 +170,24 @@ describe('what a thread asks for out of turn', () => {
     const block = { type: 'tool-call', id: CallId('c'), name: 't', arguments: '{}' } as const;
     conversation.event({ type, data: { ...data, message: { ...data.message, content: [block] } } });
     expect(conversation.expectCall(call).number).toBe(1);
+  });
+
+  it('has its unanswered and unmade calls answered as failed when the step ends all the same', () => {
+    const { conversation, session, request } = talk();
+    const { stream } = request();
+    const { type, data } = said(stream, 0);
+    const calls = ['made', 'unmade'].map(
+      (id) => ({ type: 'tool-call', id: CallId(id), name: 't', arguments: '{}' }) as const,
+    );
+    conversation.event({ type, data: { ...data, message: { ...data.message, content: calls } } });
+    const made = { turn: 1, step: 1, callId: CallId('made'), name: 't', arguments: '{}' };
+    session.append('tool/call', made);
+    conversation.event(stepEnd(1, 1));
+    const codes = session.events.flatMap((event) =>
+      event.type === 'tool/result' ? [event.data.error?.code] : [],
+    );
+    expect(codes).toEqual(['TOOL_OUTCOME_UNKNOWN', 'TOOL_NOT_STARTED']);
+    expect(session.events.at(-1)?.type).toBe('step/end');
   });
 
   it('is refused when it is a second message of one stream', () => {

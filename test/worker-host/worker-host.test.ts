@@ -6,6 +6,7 @@ import type { Agent } from '../../src/agent/agent.ts';
 import { defineTool } from '../../protocol/tool.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { buildHarness } from '../../src/harness.ts';
+import { subagentTool } from '../../src/subagent-tools/subagent.ts';
 import type { HostTool } from '../../src/tools/registry.ts';
 import { gate } from '../support/gate.ts';
 import { testHarness } from '../support/harness.ts';
@@ -214,6 +215,28 @@ describe('when threads are scarce', () => {
     });
     await full.ask('go');
     expect(await refused.promise).toMatchObject({ code: 'CAPACITY' });
+  });
+
+  it('refuses every start that can never get a thread, and the turn goes on', async () => {
+    await using rt = await testHarness({
+      limits: { maxThreads: 1 },
+      script: [
+        {
+          toolCalls: ['one', 'two', 'three'].map((prompt) => ({
+            name: 'subagent',
+            arguments: { description: prompt, prompt },
+          })),
+        },
+        'Alone, then.',
+      ],
+    });
+    rt.harness.tools.register(subagentTool(rt.harness.subagents, { provider: 'spawn' }));
+    await rt.ask('go');
+    const codes = rt.root.session.events.flatMap((event) =>
+      event.type === 'tool/result' ? [event.data.error?.code] : [],
+    );
+    expect(codes).toEqual(['CAPACITY', 'CAPACITY', 'CAPACITY']);
+    expect(rt.model.requests).toHaveLength(2);
   });
 
   it('lets a start wait for an agent that is busy, though a child of it was started', async () => {
