@@ -3,6 +3,7 @@ import type { ErrorRecord } from './error-record.ts';
 import type { HostServiceName } from './host-services.ts';
 import type { StreamId } from './ids.ts';
 import type { Failure, ModelPart } from './model.ts';
+import type { SessionEventMap } from './session-events.ts';
 import type { ToolSpec } from './tool.ts';
 
 /** Worker → main. The only place a frame up is spelled out. Each crosses as packed bytes. */
@@ -51,17 +52,8 @@ export interface WorkerEventMap {
     usage?: Usage;
     interrupted?: true;
   };
-  'llm/retry': {
-    retryId: string;
-    turn: number;
-    step: number;
-    provider: string;
-    retry: number;
-    maxRetries: number;
-    delayMs: number;
-    failure: Failure;
-  };
-  'llm/retry-started': { retryId: string; turn: number; step: number; retry: number };
+  'llm/retry': SessionEventMap['llm/retry'];
+  'llm/retry-started': SessionEventMap['llm/retry-started'];
   'step/end': { turn: number; step: number };
   'turn/end': { turn: number; reason: WorkerTurnEnd };
 }

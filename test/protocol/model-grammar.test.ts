@@ -2,17 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_ANSWER_BYTES } from '../../protocol/model-grammar.ts';
 import { readStream, yields } from '../support/adapters.ts';
-
-const start = (index: number, blockType: string) => ({ type: 'block-start', index, blockType });
-const says = (index: number, text: string) => ({ type: 'text-delta', index, text });
-const ends = (index: number, block: object) => ({ type: 'block-end', index, block });
-const stop = { type: 'finish', reason: { kind: 'stop' } };
-const textBlock = [start(0, 'text'), says(0, 'Hi'), ends(0, { type: 'text', text: 'Hi' })];
-const call = { type: 'tool-call', id: 'c1', name: 'add', arguments: '{}' };
-
-const endsWith = (code: string) => [
-  { type: 'finish', reason: { kind: 'error', failure: expect.objectContaining({ code }) } },
-];
+import { call, ends, endsWith, says, start, stop } from './loose-parts.ts';
 
 describe('the grammar of a stream', () => {
   describe('malformed parts', () => {

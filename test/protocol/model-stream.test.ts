@@ -3,17 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { streamModel } from '../../protocol/model-stream.ts';
 import { gate } from '../../src/base/gate.ts';
 import { bareRequest, readStream, yields } from '../support/adapters.ts';
-
-const start = (index: number, blockType: string) => ({ type: 'block-start', index, blockType });
-const says = (index: number, text: string) => ({ type: 'text-delta', index, text });
-const ends = (index: number, block: object) => ({ type: 'block-end', index, block });
-const stop = { type: 'finish', reason: { kind: 'stop' } };
-const textBlock = [start(0, 'text'), says(0, 'Hi'), ends(0, { type: 'text', text: 'Hi' })];
-const call = { type: 'tool-call', id: 'c1', name: 'add', arguments: '{}' };
-
-const endsWith = (code: string) => [
-  { type: 'finish', reason: { kind: 'error', failure: expect.objectContaining({ code }) } },
-];
+import { call, ends, endsWith, says, start, stop, textBlock } from './loose-parts.ts';
 
 describe('streamModel', () => {
   it('passes a stream on as it is', async () => {
