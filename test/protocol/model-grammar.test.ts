@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_ANSWER_BYTES } from '../../protocol/model-grammar.ts';
 import { readStream, yields } from '../support/adapters.ts';
-import { call, ends, endsWith, says, start, stop } from './loose-parts.ts';
+import { call, ends, endsWith, says, start, stop, textBlock } from './loose-parts.ts';
 
 describe('the grammar of a stream', () => {
   describe('malformed parts', () => {
