@@ -81,7 +81,8 @@ const EXIT_CODES = `
 Without --model the embedded scripted model is used: no key, no network, no language model.
 
 Exit codes: 0 completed; 1 the root's turn failed; 2 bad input, nothing was run;
-3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.`;
+3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.
+A stdout that is closed early ends the run, quietly and with 0.`;
 
 function positiveInteger(text: string): number {
   if (isPositiveInteger(text)) return Number(text);

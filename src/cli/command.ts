@@ -1,6 +1,6 @@
 /** The command without its process: from arguments and streams to an exit code. */
 import { parseLine, type RunArguments } from './args.ts';
-import { EXIT, UsageError } from './exit-codes.ts';
+import { EXIT, Stopped, UsageError } from './exit-codes.ts';
 import { planRun, type RunPlan, type Surroundings } from './input.ts';
 import { PlainLines } from './plain.ts';
 import type { RunOutcome, RunWatcher } from './run.ts';
@@ -50,16 +50,10 @@ export async function runShown(
   { env }: Pick<Surroundings, 'env'>,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
+  const tree = new TreeModel();
+  if (json === true) return runAsJson(plan, tree, stdout, signal);
   // Loaded only now: what is refused before needs none of it.
   const { run } = await import('./run.ts');
-  const tree = new TreeModel();
-  if (json === true) {
-    const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
-    const start = { type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' };
-    const outcome = await run(plan, { tree, tell: after(() => write(start), write) }, signal);
-    write({ type: 'run/end', ...outcome });
-    return outcome;
-  }
   const tell = (line: string): void => void stderr.write(`${line}\n`);
   const view = await openView(tree, stderr, env);
   try {
@@ -67,10 +61,44 @@ export async function runShown(
     const outcome = await run(plan, watcher, signal);
     view.close();
     if (outcome.answer !== '') stdout.write(`${cleanText(outcome.answer)}\n`);
-    for (const line of problems(outcome, plan)) tell(line);
+    // A screen shows the answer as well as the progress, if both go there.
+    const isAnswerSeen = !stderr.isTTY || stdout.isTTY;
+    for (const line of problems(outcome, plan, isAnswerSeen)) tell(line);
     return outcome;
   } finally {
     view.close();
+  }
+}
+
+/** Also a run that is stopped ends with its outcome, if it has begun. */
+async function runAsJson(
+  plan: RunPlan,
+  tree: TreeModel,
+  stdout: NodeJS.WriteStream,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  const { run } = await import('./run.ts');
+  const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
+  const end = (outcome: RunOutcome): void => write({ type: 'run/end', ...outcome });
+  let hasBegun = false;
+  const begin = (): void => {
+    hasBegun = true;
+    write({ type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' });
+  };
+  try {
+    const outcome = await run(plan, { tree, tell: after(begin, write) }, signal);
+    end(outcome);
+    return outcome;
+  } catch (error) {
+    if (hasBegun && signal.reason instanceof Stopped) {
+      end({
+        exitCode: signal.reason.exitCode,
+        answer: '',
+        failure: tree.root?.failure ?? { code: 'ABORTED', message: signal.reason.message },
+        failedDelegations: tree.failures(),
+      });
+    }
+    throw error;
   }
 }
 
@@ -108,16 +136,26 @@ async function openView(
   return { tell: () => {}, close: () => live.close() };
 }
 
-function* problems({ failure, failedDelegations }: RunOutcome, plan: RunPlan): Iterable<string> {
+function* problems(
+  { answer, failure, failedDelegations }: RunOutcome,
+  { server }: RunPlan,
+  isAnswerSeen: boolean,
+): Iterable<string> {
+  // The embedded model lists what failed at the end of its answer; another model may not.
+  const listed = server === undefined && isAnswerSeen ? answer : '';
   for (const { label, code, message } of failedDelegations) {
+    if (listed.includes(`\n- ${label}: `)) continue;
     yield `Failed: ${cleanLine(label)}: ${code}: ${cleanLine(message)}`;
   }
   if (failure === undefined) return;
-  const hint = plan.server === undefined ? undefined : HINTS[failure.code];
-  yield `subagents: the task failed: ${failure.code}: ${cleanLine(failure.message)}${
+  const hint = server === undefined ? undefined : HINTS[failure.code];
+  yield `subagents: the task failed: ${failure.code}: ${sentence(cleanLine(failure.message))}${
     hint === undefined ? '' : ` ${hint}`
   }`;
 }
+
+/** What another program said, so that more can follow it. */
+const sentence = (text: string): string => (/[.?!:…)]$/u.test(text) ? text : `${text}.`);
 
 /** What a person can do about a failure of the model's server. */
 const HINTS: Readonly<Record<string, string>> = {

@@ -10,6 +10,8 @@ export const EXIT = {
   usage: 2,
   /** The root's turn completed although some delegations brought no result. */
   partial: 3,
+  /** Whoever read stdout closed it before the run was over: it is let go, quietly. */
+  unread: 0,
   interrupted: 130,
   terminated: 143,
 } as const;
@@ -22,4 +24,16 @@ export function exitCodeOf(reason: TurnEndReason | undefined, failedDelegations:
 /** Bad input, in one line that says what to do. Nothing was built. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** The reason of a run that is stopped from outside. */
+export class Stopped extends Error {
+  override readonly name = 'Stopped';
+  /** What the process ends with once everything is let go. */
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
 }

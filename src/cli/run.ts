@@ -118,6 +118,7 @@ async function createRoot(harness: Harness, plan: RunPlan, signal: AbortSignal):
     const { agent } = await harness.agents.create({ meta: { cwd: plan.cwd }, signal });
     return agent;
   } catch (error) {
+    signal.throwIfAborted();
     throw asUsageError(error);
   }
 }

@@ -1,6 +1,7 @@
 /** What the process does about signals while a command runs. */
+import { fstatSync } from 'node:fs';
 import process from 'node:process';
-import { EXIT } from './exit-codes.ts';
+import { EXIT, Stopped } from './exit-codes.ts';
 
 const CODES = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated } as const;
 type StopSignal = keyof typeof CODES;
@@ -14,11 +15,9 @@ export async function runUnderSignals(
   command: (signal: AbortSignal) => Promise<number>,
 ): Promise<void> {
   const stop = new AbortController();
-  let stopped: StopSignal | undefined;
   const onSignal = (signal: StopSignal): void => {
-    if (stopped === undefined) {
-      stopped = signal;
-      stop.abort(new Error(`Stopped by ${signal}.`));
+    if (!stop.signal.aborted) {
+      stop.abort(new Stopped(`Stopped by ${signal}.`, CODES[signal]));
       return;
     }
     // Only a signal with its default action ends a process for certain: an exit waits for
@@ -26,21 +25,32 @@ export async function runUnderSignals(
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     process.kill(process.pid, signal);
   };
-  // Whoever read the output is gone: there is nobody to go on for.
+  // Whoever read the answer is gone: there is nobody to go on for.
   const onOutputError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
-    stop.abort(error);
+    stop.abort(new Stopped('Nobody reads the output.', EXIT.unread, { cause: error }));
+  };
+  // Progress that nobody reads is no reason to lose the answer.
+  const onProgressError = (error: NodeJS.ErrnoException): void => {
+    if (error.code !== 'EPIPE' || isOneFile(1, 2)) onOutputError(error);
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   process.stdout.on('error', onOutputError);
-  process.stderr.on('error', onOutputError);
+  process.stderr.on('error', onProgressError);
   try {
     process.exitCode = await command(stop.signal);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    process.exitCode = stopped === undefined ? EXIT.failed : CODES[stopped];
-    if (stopped !== undefined) process.stderr.write('Stopped.\n');
+    const { exitCode } = stop.signal.reason as Stopped;
+    process.exitCode = exitCode;
+    if (exitCode !== EXIT.unread) process.stderr.write('Stopped.\n');
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
+}
+
+/** True when both descriptors lead to the same pipe or file, as after `2>&1`. */
+function isOneFile(one: number, other: number): boolean {
+  const [a, b] = [fstatSync(one), fstatSync(other)];
+  return a.dev === b.dev && a.ino === b.ino;
 }

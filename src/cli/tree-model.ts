@@ -38,7 +38,8 @@ const LAST_LINE_CHARACTERS = 200;
 export class TreeModel {
   readonly #rows = new Map<string, AgentRow>();
   readonly #delegations = new Map<string, string>();
-  readonly #refused: FailedRun[] = [];
+  /** Delegations whose call failed, with the agent that made it. */
+  readonly #unanswered: (FailedRun & { readonly by: AgentRow })[] = [];
   #root: AgentRow | undefined;
 
   get root(): AgentRow | undefined {
@@ -55,10 +56,22 @@ export class TreeModel {
 
   /** Children that did not complete, and delegations that were refused a child. */
   failures(): readonly FailedRun[] {
-    const failed = this.rows.flatMap(({ parent, label, failure }) =>
-      parent === undefined || failure === undefined ? [] : [{ label, ...failure }],
+    const failed = this.rows.filter(
+      ({ parent, failure }) => parent !== undefined && failure !== undefined,
     );
-    return [...failed, ...this.#refused];
+    // Either can be told first: what a call tells again of its child counts once.
+    const told = new Set<AgentRow>();
+    const refused = this.#unanswered.filter(({ by, label }) => {
+      const child = by.children.find(
+        (each) => each.label === label && each.failure !== undefined && !told.has(each),
+      );
+      if (child !== undefined) told.add(child);
+      return child === undefined;
+    });
+    return [
+      ...failed.map(({ label, failure }) => ({ label, ...(failure as RowFailure) })),
+      ...refused.map(({ label, code, message }) => ({ label, code, message })),
+    ];
   }
 
   apply(event: RuntimeEvent): void {
@@ -163,16 +176,14 @@ export class TreeModel {
     }
   }
 
-  /** An error without a failed child of that name is a delegation that never got its child. */
   #settleDelegation(row: AgentRow, { message, error }: ToolResultData): void {
     const key = `${row.id} ${message.source.callId}`;
     const label = this.#delegations.get(key);
     this.#delegations.delete(key);
     const block = message.content[0];
     if (label === undefined || block?.type !== 'tool-result' || block.isError !== true) return;
-    if (row.children.some((child) => child.label === label && child.failure !== undefined)) return;
     const text = block.content.map((part) => (part.type === 'text' ? part.text : '')).join('');
-    this.#refused.push({ label, code: error?.code ?? 'FAILED', message: text });
+    this.#unanswered.push({ by: row, label, code: error?.code ?? 'FAILED', message: text });
   }
 }
 

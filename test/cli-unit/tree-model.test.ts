@@ -116,6 +116,21 @@ it('tells of a delegation that never got a child, once', () => {
   ]);
 });
 
+it('tells of a child once although its call was given up before it', () => {
+  const tree = fold(
+    ...CHILD,
+    toldOf('r', 'call-1', 'a.md'),
+    toldOf('r', 'call-2', 'a.md'),
+    toolFailed('r', 'call-1', 'TOOL_OUTCOME_UNKNOWN', 'Unknown.'),
+    toolFailed('r', 'call-2', 'CAPACITY', 'No thread is free.'),
+    ended('c', { kind: 'aborted', reason: { kind: 'parent' } }, 9),
+  );
+  expect(tree.failures()).toMatchObject([
+    { label: 'a.md', code: 'ABORTED' },
+    { label: 'a.md', code: 'CAPACITY' },
+  ]);
+});
+
 it('forgets a failed turn when the next one begins', () => {
   const tree = fold(
     created('r', 0),

@@ -19,6 +19,8 @@ export interface Running {
   readonly finished: Promise<Finished>;
   /** Resolves when what it has written to stderr so far matches. */
   printed(pattern: RegExp): Promise<void>;
+  /** The same of stdout. */
+  wrote(pattern: RegExp): Promise<void>;
 }
 
 export interface StartOptions {
@@ -37,29 +39,35 @@ export function start(args: readonly string[], { cwd, env }: StartOptions = {}):
   let stdout = '';
   let stderr = '';
   const waiting = new Set<() => void>();
-  child.stdout.on('data', (data: Buffer) => (stdout += data.toString()));
+  const checkAll = (): void => waiting.forEach((check) => check());
+  child.stdout.on('data', (data: Buffer) => {
+    stdout += data.toString();
+    checkAll();
+  });
   child.stderr.on('data', (data: Buffer) => {
     stderr += data.toString();
-    for (const check of waiting) check();
+    checkAll();
   });
   const finished = new Promise<Finished>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
+  const matches = (pattern: RegExp, text: () => string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const check = (): void => {
+        if (!pattern.test(text())) return;
+        waiting.delete(check);
+        resolve();
+      };
+      waiting.add(check);
+      check();
+      void finished.then(() => reject(new Error(`It ended without ${pattern}: ${text()}`)));
+    });
   return {
     process: child,
     finished,
-    printed: (pattern) =>
-      new Promise((resolve, reject) => {
-        const check = (): void => {
-          if (!pattern.test(stderr)) return;
-          waiting.delete(check);
-          resolve();
-        };
-        waiting.add(check);
-        check();
-        void finished.then(() => reject(new Error(`It ended without ${pattern}: ${stderr}`)));
-      }),
+    printed: (pattern) => matches(pattern, () => stderr),
+    wrote: (pattern) => matches(pattern, () => stdout),
   };
 }
 

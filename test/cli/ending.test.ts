@@ -44,8 +44,27 @@ it('ends a child that spins when its turn is over, and exits with 3', async () =
   const run = start([...RUN, '--turn-ms', '500'], { cwd: folder.path });
   const { code, stderr, stdout } = await run.finished;
   expect(code).toBe(3);
-  expect(stderr).toMatch(/Failed: spin: LIMIT_EXCEEDED: /u);
+  expect(stderr).toMatch(/\] spin: failed \(.*\): LIMIT_EXCEEDED: /u);
   expect(stdout).toMatch(/- spin: LIMIT_EXCEEDED: /u);
+  expect(stderr).not.toMatch(/Failed:/u);
+});
+
+it.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('ends its lines of JSON with the outcome after %s', async (signal, exitCode) => {
+  await using folder = await folderWith({ 'spin.mjs': SPIN });
+  const run = start([...RUN, '--json'], { cwd: folder.path });
+  await run.wrote(/"type":"tool\/call".*"name":"spin"/u);
+  run.process.kill(signal);
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(exitCode);
+  expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+    type: 'run/end',
+    exitCode,
+    failure: { code: 'ABORTED' },
+    failedDelegations: [{ label: 'spin', code: 'ABORTED' }],
+  });
 });
 
 /** Processes whose parent is `pid`: threads are none, so a run has no child to leave behind. */

@@ -55,6 +55,8 @@ it('prints every event as one line of JSON', async () => {
   const logs = groupBySession(events);
   logs.delete(undefined);
   expect(logs.size).toBe(2);
+  const created = events.filter(({ type }) => type === 'session/created');
+  expect(created.map(({ label }) => label)).toEqual([undefined, 'a.md']);
   for (const log of logs.values()) {
     const seqs = log.flatMap(({ event }) => (event === undefined ? [] : [(event as Seq).seq]));
     expect(seqs).toEqual(seqs.map((_, index) => index));
@@ -77,8 +79,10 @@ it('gives a file that is gone by then a failure of its own, and exits with 3', a
   });
   expect(code).toBe(3);
   expect(tableIn(stdout)).toMatchObject({ total: { headings: 1, exports: 0, lines: 1 } });
-  expect(stdout).toMatch(/1 delegation failed:\n- b\.md: /u);
-  expect(stderr).toMatch(/Failed: b\.md: /u);
+  expect(stdout).toMatch(/1 delegation failed:\n- b\.md: NO_STRUCTURED_OUTPUT: /u);
+  // Progress and answer name it with the same code, and once each.
+  expect(stderr).toMatch(/\] b\.md: failed \(.*\): NO_STRUCTURED_OUTPUT: /u);
+  expect(stderr.match(/NO_STRUCTURED_OUTPUT|NO_RESULT|Failed:/gu)).toHaveLength(1);
 });
 
 it('takes a name that is a file for that file, whatever it means as a pattern', async () => {
@@ -88,11 +92,25 @@ it('takes a name that is a file for that file, whatever it means as a pattern', 
   expect(Object.keys(rows)).toEqual(['a[1].md']);
 });
 
-it('ends quietly when whoever reads its output is gone', async () => {
+it.each([[[]], [['--json']]])(
+  'ends quietly, with 0, when its stdout is closed: %j',
+  async (more) => {
+    await using folder = await folderWith({ 'a.md': '# a\n' });
+    const run = start([MAIN, ...RUN, ...more], { cwd: folder.path });
+    run.process.stdout?.destroy();
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(0);
+    expect(stderr).not.toMatch(/EPIPE|Stopped|at .*\.js/u);
+  },
+);
+
+it('goes on to its answer when only its stderr is closed', async () => {
   await using folder = await folderWith({ 'a.md': '# a\n' });
-  const run = start([MAIN, ...RUN, '--json'], { cwd: folder.path });
-  run.process.stdout?.destroy();
-  expect(await run.finished).toMatchObject({ code: 1, stderr: '' });
+  const run = start([MAIN, ...RUN], { cwd: folder.path });
+  run.process.stderr?.destroy();
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  expect(tableIn(stdout)).toMatchObject({ total: { headings: 1, exports: 0, lines: 1 } });
 });
 
 it('keeps the sessions of a run in the store that was named', async () => {

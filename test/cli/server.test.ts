@@ -196,3 +196,27 @@ it('lets a model read none of the files that were left out', async () => {
   expect(stdout).not.toContain('hidden');
   for (const path of asked.slice(1)) expect(stdout).toContain(`"${path}" is not a file of this`);
 });
+
+it('tells of no tokens when the server told of none', async () => {
+  await using server = await startOpenAiServer({ respond: () => ({ chunks: says('Hello') }) });
+  const { stdout, stderr } = await subagents(job(server.url));
+  expect(stdout).toBe('Hello\n');
+  expect(stderr).toMatch(/\] root: completed \(\d+\.\d s\)\n/u);
+});
+
+it('lists the failed delegations that an answer keeps quiet about', async () => {
+  await using server = await startOpenAiServer({
+    respond: ({ body }) => {
+      if (toolsOf(body).includes('structured_output')) return answer(says('No.'));
+      if (resultsIn(body).length > 0) return answer(says('All is well.'));
+      const args = { description: 'one', prompt: 'Child' };
+      return answer(calls({ id: 'd', name: 'subagent', arguments: args }));
+    },
+  });
+  await using folder = await folderWith({ 'schema.json': '{"type":"object"}' });
+  const { code, stderr } = await subagents([...job(server.url), '--output-schema', 'schema.json'], {
+    cwd: folder.path,
+  });
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/\nFailed: one: NO_STRUCTURED_OUTPUT: .*\n$/u);
+});
