@@ -4,6 +4,8 @@ import { HarnessError } from './errors.ts';
 
 const MESSAGE_CHARS = 4_096;
 const CODE_CHARS = 256;
+/** How much of an error answer's body is told. */
+const BODY_CHARS = 500;
 /** How far causes are followed. */
 const CAUSES = 6;
 
@@ -92,15 +94,37 @@ function httpFailure(thrown: unknown, status: number, message: string): Failure 
     text(read(headers, 'request-id'), CODE_CHARS);
   const address = addressOf(thrown);
   const code = codeByStatus(status, `${message} ${body}`);
-  const advice = code === 'AUTH' ? ' Check the API key of this provider.' : '';
+  const said = message + unsaid(message, body);
+  const advised =
+    code === 'AUTH' ? `${asSentence(said)} Check the API key of this provider.` : said;
   return {
     code,
-    message: `${address ?? 'The provider'} answered ${status}: ${message}${advice}`,
+    message: `${address ?? 'The provider'} answered ${status}: ${advised}`,
     status,
     ...(providerRetryAfterMs === undefined ? {} : { providerRetryAfterMs }),
     ...(requestId === undefined ? {} : { requestId }),
   };
 }
+
+/** What a body says that the message does not: only a known form of body is read by the SDKs. */
+function unsaid(message: string, body: string): string {
+  const line = (asJson(body) ?? body).replace(/\s+/g, ' ').trim();
+  // A web page says nothing that helps.
+  if (line === '' || line.startsWith('<')) return '';
+  if (line.includes(message) || line.includes(JSON.stringify(message).slice(1, -1))) return '';
+  return `: ${line.length > BODY_CHARS ? `${line.slice(0, BODY_CHARS - 1)}…` : line}`;
+}
+
+function asJson(body: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(body));
+  } catch {
+    // No JSON, or cut: it is shown as it is.
+    return undefined;
+  }
+}
+
+const asSentence = (said: string): string => (/[.?!…]$/.test(said) ? said : `${said}.`);
 
 const CONTEXT_EXCEEDED =
   /context.{0,12}(length|window|size)|maximum context|too many (input )?tokens|(prompt|input) is too long|token limit/i;

@@ -100,7 +100,7 @@ function whatIsWrong(source: unknown): string {
   if (typeof doStream === 'function') {
     return `AI SDK models of version v2, v3 and v4 are supported, not ${String(specificationVersion)}.`;
   }
-  return `a ${typeof source} with neither \`stream\` nor \`doStream\` is no model. ${WANTED}`;
+  return `${typeof source === 'object' ? 'an object' : `a ${typeof source}`} with neither \`stream\` nor \`doStream\` is no model. ${WANTED}`;
 }
 
 function moduleRef(provider: string, { module, options }: ModelModule): ModuleRef {

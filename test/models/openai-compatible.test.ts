@@ -165,6 +165,30 @@ describe('openaiCompatible', () => {
     });
   });
 
+  it.each([
+    ['a plain text', 'no model "m"\n  is loaded here', ': no model "m" is loaded here'],
+    ['another JSON', { detail: 'No such model.' }, ': {"detail":"No such model."}'],
+    ['a web page', ' <!doctype html><p>Not here</p>', ''],
+    ['nothing', '', ''],
+    ['a long text', 'long '.repeat(200), `: ${'long '.repeat(100).slice(0, 499)}…`],
+  ])('keeps what an error answer says when its body is %s', async (_name, body, said) => {
+    await using server = await startOpenAiServer({ respond: () => ({ status: 404, body }) });
+    expect(failure(await answer({ baseURL: server.url }))).toMatchObject({
+      code: 'INVALID_REQUEST',
+      message: `${server.url}/chat/completions answered 404: Not Found${said}`,
+    });
+  });
+
+  it.each([
+    ['bad key', 'bad key.'],
+    ['Bad key!', 'Bad key!'],
+  ])('ends "%s" as a sentence before its advice', async (given, said) => {
+    await using server = await startOpenAiServer({ respond: () => fails(401, given) });
+    expect(failure(await answer({ baseURL: server.url, apiKey: 'k' }))).toMatchObject({
+      message: `${server.url}/chat/completions answered 401: ${said} Check the API key of this provider.`,
+    });
+  });
+
   it('says that a key is missing when none was given', async () => {
     await using server = await startOpenAiServer({ respond: () => fails(401, 'Who are you?') });
     expect(failure(await answer({ baseURL: server.url }))).toEqual({

@@ -66,8 +66,8 @@ describe('ModelRoutes', () => {
   it.each<[string, unknown, string]>([
     ['nothing', undefined, 'it is undefined'],
     ['a name', 'gpt-5', 'a name is no model'],
-    ['an empty object', {}, 'neither `stream` nor `doStream`'],
-    ['a function', () => {}, 'neither `stream` nor `doStream`'],
+    ['an empty object', {}, 'an object with neither `stream` nor `doStream`'],
+    ['a function', () => {}, 'a function with neither `stream` nor `doStream`'],
     ['an old AI SDK model', sdkModel('v1'), 'v2, v3 and v4 are supported, not v1'],
     ['a path', { module: './my-model.js' }, 'must be a file: URL object'],
     ['a web address', { module: new URL('https://h/m.js') }, 'must be a file: URL object'],
