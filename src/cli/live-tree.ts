@@ -1,6 +1,6 @@
 /** The live tree on a terminal: redrawn in place, at most ten times a second. */
 import { createLogUpdate } from 'log-update';
-import { columnsOf } from './text.ts';
+import { rowsOf } from './text.ts';
 import type { TreeModel } from './tree-model.ts';
 import { treeLines } from './tree-view.ts';
 
@@ -12,15 +12,19 @@ export class LiveTree {
   readonly #color: boolean;
   readonly #log: ReturnType<typeof createLogUpdate>;
   readonly #timer: NodeJS.Timeout;
-  readonly #onResize = (): void => this.#redrawResized();
+  readonly #onResize = (): void => this.#draw();
+  /** What is on the screen, and the columns it was drawn for. */
   #shown: readonly string[] = [];
+  #columns: number;
+  #rows: number;
   #isClosed = false;
 
   constructor(tree: TreeModel, stream: NodeJS.WriteStream, color: boolean) {
     this.#tree = tree;
     this.#stream = stream;
     this.#color = color;
-    this.#log = createLogUpdate(stream);
+    [this.#columns, this.#rows] = sizeOf(stream);
+    this.#log = createLogUpdate(this.#sized());
     this.#timer = setInterval(() => this.#draw(), REDRAW_MS);
     this.#timer.unref();
     stream.on('resize', this.#onResize);
@@ -37,7 +41,11 @@ export class LiveTree {
   }
 
   #draw(): void {
-    const { columns = 80, rows = 24 } = this.#stream;
+    const [columns, rows] = sizeOf(this.#stream);
+    const isReshaped = columns !== this.#columns;
+    this.#columns = columns;
+    this.#rows = rows;
+    if (isReshaped) this.#eraseWrapped();
     const lines = treeLines(this.#tree, {
       columns,
       rows: rows - 1,
@@ -49,17 +57,31 @@ export class LiveTree {
   }
 
   /**
-   * The terminal has wrapped the old lines to its new width, so they take more rows than were
-   * drawn. Erase what they take now, and begin anew.
+   * The terminal has wrapped the old lines to its new width, so they may take more rows than were
+   * drawn. Erase what they take now, row by row: some terminals keep what is erased at once. What
+   * was pushed beyond the top of the screen is out of reach.
    */
-  #redrawResized(): void {
-    const columns = Math.max(1, this.#stream.columns);
-    const taken = this.#shown.reduce(
-      (sum, line) => sum + Math.max(1, Math.ceil(columnsOf(line) / columns)),
-      0,
-    );
-    if (taken > 0) this.#stream.write(`\r\u001B[${taken}A\u001B[0J`);
+  #eraseWrapped(): void {
+    const taken = this.#shown.reduce((sum, line) => sum + rowsOf(line, this.#columns), 0);
+    const reachable = Math.min(taken, this.#rows - 1);
+    if (reachable > 0) this.#stream.write(`\r${'\u001B[1A\u001B[2K'.repeat(reachable)}`);
     this.#log.done();
-    this.#draw();
   }
+
+  /** The stream, with the size that was drawn for: its own is that of the last signal. */
+  #sized(): NodeJS.WriteStream {
+    const columns = (): number => this.#columns;
+    const rows = (): number => this.#rows;
+    return Object.create(this.#stream, {
+      columns: { get: columns },
+      rows: { get: rows },
+      write: { value: (text: string) => this.#stream.write(text) },
+    }) as NodeJS.WriteStream;
+  }
+}
+
+/** As it is now: a signal that tells of a change comes later than the change. */
+function sizeOf(stream: NodeJS.WriteStream): [columns: number, rows: number] {
+  const [columns = 0, rows = 0] = stream.getWindowSize();
+  return [columns > 0 ? columns : 80, rows > 0 ? rows : 24];
 }

@@ -39,6 +39,21 @@ export function fitRight(text: string, width: number): string {
   return ' '.repeat(Math.max(0, width - stringWidth(text))) + text;
 }
 
+/** How many rows of a terminal a line takes. A character of two columns is never cut in two. */
+export function rowsOf(text: string, columns: number): number {
+  let rows = 1;
+  let used = 0;
+  for (const { segment } of graphemes.segment(stripVTControlCharacters(text))) {
+    const more = stringWidth(segment);
+    if (used > 0 && used + more > columns) {
+      rows += 1;
+      used = 0;
+    }
+    used += more;
+  }
+  return rows;
+}
+
 export const columnsOf = (text: string): number => stringWidth(text);
 
 /** `0.4 s`, `59.9 s`, `12:03`. */

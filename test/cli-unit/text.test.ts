@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { cleanLine, cleanText, columnsOf, duration, fit, tokenCount } from '../../src/cli/text.ts';
+import {
+  cleanLine,
+  cleanText,
+  columnsOf,
+  duration,
+  fit,
+  rowsOf,
+  tokenCount,
+} from '../../src/cli/text.ts';
 
 it('takes the power over the terminal from foreign text', () => {
   expect(cleanLine('\u001B[2Ja\u001B]0;title\u0007b\r\nc\u0000d\u202Ee')).toBe('ab c d e');
@@ -16,6 +24,16 @@ it.each([
 ])('fits %s into %i columns', (text, width, fitted) => {
   expect(fit(text, width)).toBe(fitted);
   expect(columnsOf(fit(text, width))).toBe(width);
+});
+
+it.each([
+  ['', 5, 1],
+  ['abcde', 5, 1],
+  ['\u001B[31mabcde\u001B[0mf', 5, 2],
+  ['日本語', 5, 2],
+  ['a日本語本', 3, 4],
+])('counts the rows that %j takes in %i columns', (text, columns, rows) => {
+  expect(rowsOf(text, columns)).toBe(rows);
 });
 
 it('writes times and counts in few columns', () => {
