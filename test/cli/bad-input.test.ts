@@ -18,6 +18,7 @@ const cases: readonly [string, readonly string[], RegExp][] = [
   ['a file that is missing', ['run', 'x', '--files', 'a.md', 'no.md'], /"no\.md".*no such/u],
   ['a folder for a file', ['run', 'x', '--files', 'sub'], /"sub" is a folder: .*sub\/\*\*/u],
   ['a pattern without a file', ['run', 'x', '--files', '*.none'], /No file matches .*\*\.none/u],
+  ['an empty pattern', ['run', 'x', '--files', ''], /pattern of --files must not be empty/u],
   ['a model without a server', ['run', 'x', '--model', 'gpt'], /"gpt".*--base-url/u],
   ['a server without a model', ['run', 'x', '--base-url', 'http://h'], /--base-url needs --model/u],
   ['a key without a server', ['run', 'x', '--api-key-env', 'K'], /--api-key-env needs/u],

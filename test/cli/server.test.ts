@@ -144,6 +144,12 @@ it('keeps what a stopped run has in its store, closed as aborted', async () => {
 it.each([
   ['a missing key', fails(401, 'Bad key.'), /MISSING_CREDENTIAL: .*Name the variable .*--api-key/u],
   ['a model it does not have', fails(404, 'No such model.'), /No such model\..*--model/u],
+  ['a message without an end', fails(404, 'not found'), /: not found\. Are --model .* right\?$/u],
+  [
+    'a body that is plain text',
+    { status: 404, body: 'no route' },
+    /Not Found: no route\. Are --mo/u,
+  ],
   ['an answer that is no JSON', { chunks: ['data: {broken\n\n'] }, /the task failed: [A-Z_]+: /u],
 ] as const)('tells of %s in one line, and exits with 1', async (_, given, line) => {
   await using server = await startOpenAiServer({ respond: () => given });
