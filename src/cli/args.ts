@@ -62,7 +62,11 @@ function build(onRun: OnRun, print: (text: string) => void): Command {
     .description('Give a task to a root agent and print its answer.')
     .argument('[prompt...]', 'the task (put it before --files, or after --)')
     .option('--task-file <path>', 'read the task from a file')
-    .option('--files <glob...>', 'files the agents may list and read; "!glob" leaves files out')
+    .option(
+      '--files <glob...>',
+      'files the agents may list and read; "!glob" leaves files out, and node_modules is left ' +
+        'out unless named',
+    )
     .option('--tools <module...>', "ES modules with more tools, loaded in each agent's thread")
     .option('--output-schema <path>', 'JSON Schema that the result of every child must satisfy')
     .option('--base-url <url>', 'an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
