@@ -6,7 +6,7 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
-import { StreamId } from '../../protocol/ids.ts';
+import { MessageId, StreamId } from '../../protocol/ids.ts';
 import type { Failure, ModelPart, ModelRequest } from '../../protocol/model.ts';
 import type {
   CancelCause,
@@ -16,6 +16,7 @@ import type {
 } from '../../protocol/session-events.ts';
 import type { WorkerEvent, WorkerEventOf } from '../../protocol/to-main.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
+import { newId } from '../base/ids.ts';
 import { closeOpenCalls, closeOpenTurn } from '../session/repair.ts';
 import type { Session } from '../session/session.ts';
 
@@ -271,14 +272,18 @@ export class Conversation {
     const place = this.expectStep(turn, step).streams.get(stream);
     if (place === undefined || place.isSpent) refuse('a message of a stream that is not open');
     place.isSpent = true;
-    // Who said it is what main asked, whatever the thread says.
+    // Who said it is what main asked, whatever the thread says; and it gets its id here.
     const { provider, model } = place;
     this.#session.append(
       'assistant/message',
       {
         turn,
         step,
-        message: { ...message, source: { ...message.source, kind: 'model', provider, model } },
+        message: {
+          ...message,
+          id: MessageId(newId()),
+          source: { ...message.source, kind: 'model', provider, model },
+        },
         ...(usage === undefined ? {} : { usage }),
         ...(interrupted === undefined ? {} : { interrupted }),
       },

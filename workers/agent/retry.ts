@@ -46,7 +46,7 @@ export async function withRetry<T>(
       const { failure } = thrown;
       const delayMs = retryDelayMs(policy, retry, failure, options.random());
       if (delayMs === undefined) throw thrown;
-      const retryId = crypto.randomUUID();
+      const retryId = `${at.turn}.${at.step}.${retry}`;
       const { maxRetries } = policy;
       post({
         type: 'llm/retry',

@@ -99,7 +99,8 @@ function messageEvent(
   isInterrupted: boolean,
 ): WorkerEvent {
   const message: AssistantMessage = {
-    id: MessageId(crypto.randomUUID()),
+    // Main gives it its name; a thread would have to load a generator for it.
+    id: MessageId(`${turn}.${step}`),
     role: 'assistant',
     content,
     source: {
