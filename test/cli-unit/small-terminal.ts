@@ -72,12 +72,12 @@ export class SmallTerminal extends EventEmitter {
   }
 
   write(text: string): boolean {
-    // oxlint-disable-next-line no-control-regex
-    for (const [, escape, count, code, plain] of text.matchAll(
-      /(\u001B\[)([?\d;]*)([A-Za-z])|([^\u001B]+)/gu,
-    )) {
-      if (escape === undefined) this.#print(plain ?? '');
-      else this.#control(code ?? '', count ?? '');
+    const [plain = '', ...escapes] = text.split('\u001B[');
+    this.#print(plain);
+    for (const escape of escapes) {
+      const [control = '', count = '', code = ''] = /^([?\d;]*)([A-Za-z])/u.exec(escape) ?? [];
+      this.#control(code, count);
+      this.#print(escape.slice(control.length));
     }
     return true;
   }
