@@ -11,8 +11,8 @@ import { inProcessThreads } from '../test/support/in-process-threads.ts';
 export interface Delegator extends AsyncDisposable {
   readonly harness: Harness;
   readonly parent: Agent;
-  /** Start a child, wait for its result, let go of it. */
-  delegate(prompt: string): Promise<void>;
+  /** Milliseconds from asking for a child to its result; the child is gone when this resolves. */
+  delegate(prompt: string): Promise<number>;
 }
 
 export async function delegator(
@@ -29,6 +29,7 @@ export async function delegator(
     harness,
     parent,
     async delegate(prompt) {
+      const start = performance.now();
       const run = await harness.subagents.start('spawn', {
         parent,
         prompt: [{ type: 'text', text: prompt }],
@@ -36,8 +37,10 @@ export async function delegator(
         agentOptions: { provider: 'script', model: 'bench' },
       });
       const { stopReason, diagnostic } = await run.result;
+      const time = performance.now() - start;
       await run.dispose();
       if (stopReason !== 'completed') throw new Error(`A child ended ${stopReason}: ${diagnostic}`);
+      return time;
     },
     [Symbol.asyncDispose]: () => harness.dispose(),
   };

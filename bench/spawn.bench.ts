@@ -1,4 +1,7 @@
-/** How long from asking for a child to its answer, warm and cold, against a thread by itself? */
+/**
+ * How long from asking for a child to its answer, warm and cold, against a thread by itself? What
+ * it takes to end a child, a thread or a pool is not counted.
+ */
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -12,12 +15,6 @@ const OURS = new URL('../agent-worker.cjs', import.meta.url);
 const TASK = new URL('./fixtures/burn.js', import.meta.url);
 /** Long enough for a warm thread to be there again. */
 const GAP_MS = 150;
-
-async function timed(work: () => Promise<void>): Promise<number> {
-  const start = performance.now();
-  await work();
-  return performance.now() - start;
-}
 
 /** From the constructor to its first message; the end of the thread is not counted. */
 async function firstMessage(entry: URL): Promise<number> {
@@ -50,35 +47,41 @@ export async function spawnBench(count = 30): Promise<Row[]> {
       contenders: [
         { name: 'bare `Worker`, first message', measure: () => firstMessage(PLAIN) },
         { name: 'our thread entry, first message', measure: () => firstMessage(OURS) },
-        { name: 'a child, no warm thread', measure: () => timed(() => cold.delegate('go')) },
+        { name: 'a child, no warm thread', measure: () => cold.delegate('go') },
         {
           name: 'a child, warm thread',
           async measure() {
             await pause(GAP_MS);
-            return timed(() => warm.delegate('go'));
+            return warm.delegate('go');
           },
         },
         {
           name: 'the same loop, no thread',
-          measure: () => timed(() => inProcess.delegate('go')),
+          measure: () => inProcess.delegate('go'),
         },
         {
           name: 'piscina, a new pool per task',
-          measure: () =>
-            timed(async () => {
-              const fresh = new Piscina({
-                filename: TASK.href,
-                minThreads: 1,
-                maxThreads: 1,
-                atomics: 'disabled',
-              });
-              await fresh.run(task);
-              await fresh.destroy();
-            }),
+          async measure() {
+            const start = performance.now();
+            const fresh = new Piscina({
+              filename: TASK.href,
+              minThreads: 1,
+              maxThreads: 1,
+              atomics: 'disabled',
+            });
+            await fresh.run(task);
+            const time = performance.now() - start;
+            await fresh.destroy();
+            return time;
+          },
         },
         {
           name: 'piscina, shared warm thread (no isolation)',
-          measure: () => timed(async () => void (await pool.run(task))),
+          async measure() {
+            const start = performance.now();
+            await pool.run(task);
+            return performance.now() - start;
+          },
         },
       ],
     });
