@@ -58,11 +58,12 @@ describe('a child whose thread', () => {
     const posted = fact();
     const options = { shared: posted.shared };
     await using real = await hostileHarness('beyond-credit', {
+      models: { obedient: obedientModel(), hostile: { module: fixture('model.mjs') } },
       tools: [{ module: fixture('tools.mjs'), options }],
     });
     // Main is held until all of them are posted: not one can be acknowledged before.
     real.harness.on('session/event', ({ event }) => {
-      if (event.type === 'llm/retry-started') Atomics.wait(new Int32Array(posted.shared), 0, 0);
+      if (event.type === 'assistant/chunk') Atomics.wait(new Int32Array(posted.shared), 0, 0);
     });
     const failed = await real.delegate('anything', hostile);
     expect(failed.stopReason).toBe('error');
