@@ -8,10 +8,11 @@ import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
-import { deferred, raceSignal } from '../base/deferred.ts';
+import { deferred, joinSignals, raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { Scope } from '../base/scope.ts';
+import { takeBack } from '../base/take-back.ts';
 import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptRegistry } from '../prompt/prompt.ts';
 import type { Session } from '../session/session.ts';
@@ -28,6 +29,8 @@ import type {
   ResumeAgentOptions,
 } from './create-options.ts';
 import { Directory } from './directory.ts';
+import { ownerGone } from './entry.ts';
+import type { Entry } from './entry.ts';
 import { HostAgent } from './host-agent.ts';
 import type { HostHandle } from './host-agent.ts';
 
@@ -41,17 +44,6 @@ export interface AgentsOptions {
   readonly defaultModel: DefaultModel;
   readonly clock: Clock;
   readonly logger: Logger;
-}
-
-/** What is known of one live agent besides itself. */
-interface Entry {
-  readonly handle: AgentHandle;
-  readonly children: Set<AgentHandle>;
-  /** Children that are being made. */
-  pending: number;
-  /** It is being disposed: it owns nothing new. */
-  isEnding: boolean;
-  dispose(pending: PendingInput): Promise<void>;
 }
 
 export class Agents {
@@ -88,7 +80,7 @@ export class Agents {
   /** True while an agent has live children of its own, or is having one made. */
   isWaiting(agent: Agent): boolean {
     const entry = this.#entries.get(agent);
-    return entry !== undefined && (entry.children.size > 0 || entry.pending > 0);
+    return entry !== undefined && (entry.children.size > 0 || entry.makings.size > 0);
   }
 
   /**
@@ -142,13 +134,20 @@ export class Agents {
   async close(): Promise<void> {
     this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
     // All of them in this tick, parents and children alike, so that every deadline starts now.
-    const ends = [...this.#entries.values()].map((entry) => entry.dispose('keep'));
+    const ends = this.#endAll();
     await Promise.allSettled([...this.#making]);
-    const late = [...this.#entries.values()].map((entry) => entry.dispose('keep'));
-    const failures = (await Promise.allSettled([...ends, ...late])).flatMap((end) =>
-      end.status === 'rejected' ? [end.reason as unknown] : [],
+    const late = await this.#endAll();
+    const failures = new Set(
+      [...(await ends), ...late].flatMap((end) =>
+        end.status === 'rejected' ? [end.reason as unknown] : [],
+      ),
     );
-    if (failures.length > 0) throw new AggregateError(failures, 'Some agents did not end cleanly.');
+    if (failures.size === 0) return;
+    throw new AggregateError(failures, 'Some agents did not end cleanly.');
+  }
+
+  #endAll(): Promise<PromiseSettledResult<void>[]> {
+    return Promise.allSettled([...this.#entries.values()].map((entry) => entry.dispose('keep')));
   }
 
   #make(
@@ -197,8 +196,11 @@ export class Agents {
       });
       handle = await this.#publish(agent, session, undefined);
     } catch (error) {
-      await scope.dispose();
-      await sessions.release(session);
+      await takeBack(
+        this.#options.logger,
+        () => scope.dispose(),
+        () => sessions.release(session),
+      );
       throw error;
     }
     return {
@@ -217,18 +219,20 @@ export class Agents {
     open: () => Session | Promise<Session>,
   ): Promise<AgentHandle> {
     this.#assertOpen();
-    const signal = AbortSignal.any([
-      this.#closing.signal,
-      ...(options.signal === undefined ? [] : [options.signal]),
-    ]);
-    signal.throwIfAborted();
+    options.signal?.throwIfAborted();
     const owning = owner === undefined ? undefined : this.#entryOf(owner);
     const agentOptions = checkedAgentOptions(
       options.agentOptions,
       this.#options.defaultModel,
       this.#options.models,
     );
-    if (owning !== undefined) owning.pending++;
+    const { signal, release } = joinSignals([
+      this.#closing.signal,
+      options.signal,
+      owning?.ending.signal,
+    ]);
+    const made = deferred<void>();
+    owning?.makings.add(made.promise);
     const scope = new Scope();
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
@@ -263,12 +267,17 @@ export class Agents {
       if (owner !== undefined && !this.#directory.isLive(owner)) throw ownerGone(owner);
       return await this.#publish(prepared, session, owning);
     } catch (error) {
-      await prepared?.dispose('keep');
-      await scope.dispose();
-      if (session !== undefined) await this.#options.sessions.release(session);
+      await takeBack(
+        this.#options.logger,
+        () => prepared?.dispose('keep'),
+        () => scope.dispose(),
+        () => (session === undefined ? undefined : this.#options.sessions.release(session)),
+      );
       throw error;
     } finally {
-      if (owning !== undefined) owning.pending--;
+      release();
+      made.resolve();
+      owning?.makings.delete(made.promise);
     }
   }
 
@@ -285,8 +294,9 @@ export class Agents {
     // after every announcement.
     const assertWanted = (): void => {
       this.#assertOpen();
-      if (owning?.isEnding === true) throw ownerGone(owning.handle.agent);
-      if (entry.isEnding) throw new SubagentError('DRAINING', `"${agent.id}" was disposed.`);
+      if (owning?.ending.signal.aborted === true) throw ownerGone(owning.handle.agent);
+      if (entry.ending.signal.aborted)
+        throw new SubagentError('DRAINING', `"${agent.id}" was disposed.`);
     };
     try {
       assertWanted();
@@ -298,7 +308,7 @@ export class Agents {
       prepared.activate();
     } catch (error) {
       // What was announced is taken back, by the ordinary way.
-      return entry.dispose('keep').then(() => {
+      return takeBack(this.#options.logger, () => entry.dispose('keep')).then(() => {
         throw error;
       });
     }
@@ -312,7 +322,7 @@ export class Agents {
       const { promise, resolve } = deferred<void>();
       // Both set before anything is told: a listener may come here again.
       disposal = promise;
-      entry.isEnding = true;
+      entry.ending.abort(ownerGone(prepared.agent));
       resolve(this.#end(prepared, session, entry, owning, pending));
       return promise;
     };
@@ -321,7 +331,13 @@ export class Agents {
       dispose: () => dispose('discard'),
       [Symbol.asyncDispose]: () => dispose('discard'),
     };
-    const entry: Entry = { handle, children: new Set(), pending: 0, isEnding: false, dispose };
+    const entry: Entry = {
+      handle,
+      children: new Set(),
+      makings: new Set(),
+      ending: new AbortController(),
+      dispose,
+    };
     return entry;
   }
 
@@ -336,7 +352,7 @@ export class Agents {
     // Cancelled from the top down in this tick, released from the bottom up.
     const own = prepared.dispose(pending);
     const children = [...entry.children].map((child) => child.dispose());
-    const ends = [...(await Promise.allSettled(children)), ...(await Promise.allSettled([own]))];
+    const ends = await Promise.allSettled([...children, ...entry.makings, own]);
     owning?.children.delete(entry.handle);
     this.#entries.delete(agent);
     const wasLive = this.#directory.isLive(agent);
@@ -364,7 +380,7 @@ export class Agents {
 
   #entryOf(owner: Agent): Entry {
     const entry = this.#entries.get(owner);
-    if (entry === undefined || entry.isEnding || !this.#directory.isLive(owner)) {
+    if (entry === undefined || entry.ending.signal.aborted || !this.#directory.isLive(owner)) {
       throw ownerGone(owner);
     }
     return entry;
@@ -374,6 +390,3 @@ export class Agents {
     if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
   }
 }
-
-const ownerGone = (owner: Agent): SubagentError =>
-  new SubagentError('UNAUTHORIZED', `The agent "${owner.id}" is not live; it can own no child.`);

@@ -177,13 +177,23 @@ export class HostAgent implements Agent, PreparedAgent {
     const { onMessage } = this.#options;
     if (onMessage === undefined && this.#reader === undefined) return;
     const turn = this.session.lastTurn + 1;
-    this.session.append('turn/start', { turn });
+    // Open before it is told, so that a listener can stop it.
     this.#isTurnOpen = true;
     this.#cause = undefined;
-    const batch = this.#intake.inbox.claim('turn', turn);
+    try {
+      this.session.append('turn/start', { turn });
+    } catch (error) {
+      this.#isTurnOpen = false;
+      throw error;
+    }
+    const batch = this.#isStopped ? [] : this.#intake.inbox.claim('turn', turn);
     this.session.append('step/start', { turn, step: 1 });
     for (const message of batch) this.session.append('user/message', message);
     void this.#hand(turn, batch);
+  }
+
+  get #isStopped(): boolean {
+    return this.#cause !== undefined;
   }
 
   async #hand(turn: number, batch: readonly UserMessage[]): Promise<void> {

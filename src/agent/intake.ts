@@ -86,8 +86,11 @@ export class Intake {
    * very session's events, as soon as that event is told.
    */
   clear(): void {
-    if (this.#options.session.isPublishing) queueMicrotask(() => this.inbox.clear());
-    else this.inbox.clear();
+    if (!this.#options.session.isPublishing) return this.inbox.clear();
+    const waiting = [...this.inbox.nextStep, ...this.inbox.nextTurn];
+    queueMicrotask(() => {
+      for (const { id } of waiting) this.inbox.remove(id);
+    });
   }
 
   /** Admission ends in this line, for good. */

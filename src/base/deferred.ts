@@ -16,6 +16,26 @@ export function deferred<T>(): Deferred<T> {
 }
 
 /**
+ * One signal that aborts with the first of several, and the function that lets go of them. Unlike
+ * `AbortSignal.any` it leaves nothing on a source that outlives it.
+ */
+export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
+  readonly signal: AbortSignal;
+  release(): void;
+} {
+  const controller = new AbortController();
+  const undo: (() => void)[] = [];
+  for (const source of sources) {
+    if (source === undefined) continue;
+    const onAbort = (): void => controller.abort(source.reason);
+    if (source.aborted) onAbort();
+    source.addEventListener('abort', onAbort);
+    undo.push(() => source.removeEventListener('abort', onAbort));
+  }
+  return { signal: controller.signal, release: () => undo.forEach((run) => run()) };
+}
+
+/**
  * Wait for `promise`, but not beyond `signal`: on abort the wait ends with the signal's own
  * reason. What was waited for goes on; its later failure is not unhandled.
  */

@@ -97,9 +97,16 @@ export class Conversation {
 
   openTurn(): OpenTurn {
     const number = this.#session.lastTurn + 1;
-    this.#session.append('turn/start', { turn: number });
-    this.#open = new OpenTurn(number);
-    return this.#open;
+    const turn = new OpenTurn(number);
+    // Open before it is told, so that a listener can stop it.
+    this.#open = turn;
+    try {
+      this.#session.append('turn/start', { turn: number });
+    } catch (error) {
+      this.#open = undefined;
+      throw error;
+    }
+    return turn;
   }
 
   /** The next step of the open turn, with what it is told. */

@@ -83,6 +83,10 @@ export class Residency {
     return this.#isLive && this.#stopTimer === undefined;
   }
 
+  get wasAskedToStop(): boolean {
+    return this.#stopTimer !== undefined;
+  }
+
   get link(): Link {
     return this.#link;
   }

@@ -159,6 +159,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   /** The first thread, before anybody can see the agent. What fails here fails the start. */
   async settleIn(signal: AbortSignal | undefined): Promise<void> {
     const abort = (): void => this.#ending.abort(signal?.reason);
+    if (signal?.aborted === true) abort();
     signal?.addEventListener('abort', abort, { once: true });
     try {
       this.#adopt(await this.#options.reside(this, this.#ending.signal, true));
@@ -191,6 +192,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   /** Give the idle thread up; the next wake brings another. */
   async leaveThread(): Promise<void> {
+    // Until it is gone somebody waits for it, and the process must, too.
+    this.#residency?.hold(true);
     await this.#residency?.stop(this.#options.limits.stopGraceMs, 'disposed');
   }
 
@@ -214,7 +217,9 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         this.cancel({ kind: 'limit', limit: 'turnMs' }, { keepInbox: true }),
       );
     }
-    return { turn, messages: this.#intake.inbox.claim('turn', turn.number) };
+    // Told to stop by a listener of its very start: what waits goes on waiting.
+    const messages = turn.signal.aborted ? [] : this.#intake.inbox.claim('turn', turn.number);
+    return { turn, messages };
   }
 
   takeStep(turn: OpenTurn): readonly UserMessage[] {
@@ -248,7 +253,12 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // One arrival at a time; after a thread that is on its way out `#onEnded` brings the next.
     if (this.#residency !== undefined || this.#arrival !== undefined) return;
     this.#arrival = this.#options.reside(this, this.#ending.signal, false).then(
-      (residency) => {
+      async (residency) => {
+        // Disposed after the thread was ready and before it was ours: `#release` waits for this.
+        if (this.isClosing) {
+          await residency.stop(this.#options.limits.stopGraceMs, 'disposed');
+          return;
+        }
         this.#arrival = undefined;
         this.#adopt(residency);
         residency.wake();
@@ -280,7 +290,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       if (turn.cause === undefined) this.#intake.park();
       this.conversation.close(reason);
       this.#turnEnded(turn.number, reason);
-    } else if (error !== undefined && !this.isClosing) {
+    } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
       this.#intake.park();
       this.#tell(undefined, error);
     }

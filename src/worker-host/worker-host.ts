@@ -64,6 +64,8 @@ export class WorkerHost implements AgentHost {
       startingAtOnce,
       onFull: () => this.#makeRoom(),
     });
+    // A new agent is idle, and may give its thread up, without any change of its status.
+    options.observers.on('agent/created', () => this.#threads.review());
     options.observers.on('agent/status', ({ status }) => {
       if (status === 'idle') this.#threads.review();
     });
@@ -92,7 +94,8 @@ export class WorkerHost implements AgentHost {
     try {
       await agent.settleIn(signal);
     } catch (error) {
-      await agent.dispose('keep');
+      // What went wrong first is told; a scope that cannot be undone says so at its own end.
+      await agent.dispose('keep').catch(() => {});
       throw error;
     }
     return agent;
@@ -118,7 +121,7 @@ export class WorkerHost implements AgentHost {
     const gateway = new ModelGateway(clock);
     const desk = new ToolDesk({
       scope: spec.tools,
-      ports: deskPorts(agent),
+      ports: deskPorts(agent, () => this.#threads.review()),
       clock,
       logger,
       concurrency: TOOL_CONCURRENCY,
@@ -209,12 +212,17 @@ export class WorkerHost implements AgentHost {
 }
 
 /** Where a tool call and its result enter the log, and what it wants shown next. */
-function deskPorts(agent: ThreadAgent): ConstructorParameters<typeof ToolDesk>[0]['ports'] {
+function deskPorts(
+  agent: ThreadAgent,
+  /** The agent begins to wait: whoever is queued may have nobody left to wait for. */
+  onWait: () => void,
+): ConstructorParameters<typeof ToolDesk>[0]['ports'] {
   const { session } = agent;
   return {
     agent,
     started({ turn, step, callId, name, arguments: raw }: ToolCallRequest) {
       session.append('tool/call', { turn, step, callId, name, arguments: raw });
+      onWait();
       return session.committed();
     },
     settled({ turn, step, callId }: ToolCallRequest, result: ToolResult) {

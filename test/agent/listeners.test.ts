@@ -43,6 +43,38 @@ describe('a listener of a session’s events', () => {
   });
 });
 
+describe('a listener that cancels at the very start of a turn', () => {
+  it('stops it before a model is asked, and what waits goes on waiting', async () => {
+    await using rt = await testHarness({ script: ['Never.'] });
+    rt.harness.on('session/event', ({ event }) => {
+      if (event.type === 'turn/start') rt.root.cancel({ kind: 'user' }, { keepInbox: true });
+    });
+    await rt.ask('Hi');
+    expect(rt.model.requests).toEqual([]);
+    expect(rt.root.inbox.nextTurn).toHaveLength(1);
+    expect(rt.root.session.events.at(-1)).toMatchObject({
+      type: 'turn/end',
+      data: { reason: { kind: 'aborted' } },
+    });
+  });
+
+  it('stops that of a host as well', async () => {
+    await using rt = await testHarness();
+    const batches: unknown[] = [];
+    const host = await rt.harness.agents.createHost({
+      onMessage: (batch) => void batches.push(batch),
+    });
+    rt.harness.on('session/event', ({ event }) => {
+      if (event.type === 'turn/start') host.agent.cancel({ kind: 'user' }, { keepInbox: true });
+    });
+    host.agent.followup(message('one'));
+    await host.agent.whenIdle();
+    await until(() => host.agent.session.open === undefined && host.agent.session.lastTurn === 1);
+    expect(batches).toEqual([]);
+    expect(host.agent.inbox.nextTurn).toHaveLength(1);
+  });
+});
+
 describe('a child whose owner is disposed while it is announced', () => {
   it.each(['session/created', 'agent/created'] as const)(
     'at %s does not come to be',

@@ -239,6 +239,45 @@ describe('when threads are scarce', () => {
     expect(rt.model.requests).toHaveLength(2);
   });
 
+  it('runs a message that waited while the only thread went to a new agent', async () => {
+    await using rt = await testHarness({ limits: { maxThreads: 1 }, script: ['One.', 'Two.'] });
+    await rt.ask('one');
+    const creation = rt.harness.agents.create();
+    await settled();
+    rt.root.followup(message('two'));
+    await creation;
+    await rt.root.whenIdle();
+    expect(rt.model.requests).toHaveLength(2);
+  });
+
+  it('refuses a start that was made earlier when its agent begins to wait for it', async () => {
+    let creation: Promise<unknown> = Promise.resolve();
+    const parameters = { type: 'object' };
+    await using rt = await testHarness({
+      limits: { maxThreads: 1 },
+      script: [
+        { toolCalls: [{ name: 'begin', arguments: {} }] },
+        { toolCalls: [{ name: 'wait', arguments: {} }] },
+        'Done.',
+      ],
+      tools: [
+        defineTool<Agent>({
+          name: 'begin',
+          description: 'Have a child, later.',
+          parameters,
+          execute(_args, { agent }) {
+            creation = rt.harness.agents.create({ owner: agent });
+            creation.catch(() => {});
+          },
+        }) as HostTool,
+        { name: 'wait', description: 'Wait.', parameters, execute: () => creation.then(() => {}) },
+      ],
+    });
+    await rt.ask('go');
+    await expect(creation).rejects.toMatchObject({ code: 'CAPACITY' });
+    expect(rt.model.requests).toHaveLength(3);
+  });
+
   it('lets a start wait for an agent that is busy, though a child of it was started', async () => {
     const held = gate();
     await using rt = await testHarness({
