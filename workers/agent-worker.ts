@@ -30,7 +30,6 @@ threadPort.once('message', ({ init, port }: InitMessage<MessagePort>) => {
   agent = boot(port, init, {
     import: (url) => import(url),
     defer: (run) => void setImmediate(run),
-    now: () => Date.now(),
     random: () => Math.random(),
     delay,
   });

@@ -14,8 +14,6 @@ export interface BootEnvironment {
   import(url: string): Promise<unknown>;
   /** Run something in a later macrotask. */
   defer(run: () => void): void;
-  /** Milliseconds since the epoch. */
-  now(): number;
   /** In [0, 1). */
   random(): number;
   /** Resolves after `ms`; rejects when `signal` aborts, and lets go of its timer. */

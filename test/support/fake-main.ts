@@ -281,7 +281,6 @@ export function fakeAgent(options: FakeAgentOptions = {}): FakeAgent {
         return { default: modules[url] };
       },
       defer: (run) => void setImmediate(run),
-      now: () => 0,
       random: () => 0.5,
       delay: (ms, signal) => pendingDelay(ms, signal, delays),
       ...environment,

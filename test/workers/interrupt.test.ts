@@ -143,3 +143,12 @@ describe('an interrupt', () => {
     expect(main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'aborted' });
   });
 });
+
+it('tells those who read the signal why the turn was cancelled', () => {
+  const flag = new CancelFlag();
+  const cancellations = new TurnCancellations(flag);
+  const { signal } = cancellations.begin(1);
+  flag.raise(1, 'limit');
+  cancellations.interrupt(1);
+  expect(signal.reason).toMatchObject({ name: 'AbortError', message: 'Cancelled: limit.' });
+});

@@ -32,7 +32,7 @@ export class TurnCancellations {
     const controller = new AbortController();
     this.#open = { turn, controller };
     const isRaised = (): boolean => {
-      if (this.#isStopping || this.#flag.isRaised(turn)) abort(controller);
+      if (this.#isStopping || this.#flag.isRaised(turn)) this.#abort(turn, controller);
       return controller.signal.aborted;
     };
     isRaised();
@@ -50,17 +50,19 @@ export class TurnCancellations {
   }
 
   interrupt(turn: number): void {
-    if (this.#open?.turn === turn) abort(this.#open.controller);
+    if (this.#open?.turn === turn) this.#abort(turn, this.#open.controller);
   }
 
   /** The open turn and every later one is to stop. */
   stop(): void {
     this.#isStopping = true;
-    if (this.#open !== undefined) abort(this.#open.controller);
+    if (this.#open !== undefined) this.#abort(this.#open.turn, this.#open.controller);
   }
-}
 
-function abort(controller: AbortController): void {
-  if (controller.signal.aborted) return;
-  controller.abort(new DOMException('The turn was cancelled.', 'AbortError'));
+  /** Tools and models in this thread read why from the signal's reason. */
+  #abort(turn: number, controller: AbortController): void {
+    if (controller.signal.aborted) return;
+    const cause = this.#flag.causeOf(turn) ?? 'stopped';
+    controller.abort(new DOMException(`Cancelled: ${cause}.`, 'AbortError'));
+  }
 }
