@@ -128,6 +128,23 @@ describe('a checkout', () => {
     expect(order).toEqual(['refused', 'wake', 'later wake', 'start']);
   });
 
+  it('asks again who can give a thread up, after a start was refused and others wait', async () => {
+    const state = pool({ maxThreads: 1 });
+    const first = state.threads.checkout(normal, start);
+    state.made[0]!.comesUp();
+    await first;
+    const waiting = [1, 2].map(() => state.threads.checkout(normal, start));
+    for (const one of waiting) one.catch(() => {});
+    await settled();
+    expect(state.full).toBe(1);
+    state.threads.refuseNewest(new SubagentError('CAPACITY', 'Full.'));
+    await settled();
+    expect(state.full).toBe(2);
+    state.threads.refuseNewest(new SubagentError('CAPACITY', 'Full.'));
+    await settled();
+    expect(state.full).toBe(2);
+  });
+
   it('ends at once when it is aborted while it waits', async () => {
     const { threads, made } = pool({ maxThreads: 1 });
     const first = threads.checkout(normal, start);

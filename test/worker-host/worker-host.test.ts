@@ -240,11 +240,31 @@ describe('when threads are scarce', () => {
   });
 
   it('runs a message that waited while the only thread went to a new agent', async () => {
-    await using rt = await testHarness({ limits: { maxThreads: 1 }, script: ['One.', 'Two.'] });
+    const held = gate();
+    let holds = false;
+    let isLoading = false;
+    await using rt = await testHarness({
+      limits: { maxThreads: 1 },
+      script: ['One.', 'Two.'],
+      tools: [{ module: new URL('file:///held.mjs') }],
+      threads: {
+        async import() {
+          if (holds) {
+            isLoading = true;
+            await held.wait();
+          }
+          return { default: [] };
+        },
+      },
+    });
     await rt.ask('one');
+    holds = true;
     const creation = rt.harness.agents.create();
-    await settled();
+    await until(() => isLoading);
+    // The thread is not the new agent's to give up before it is published.
     rt.root.followup(message('two'));
+    await settled();
+    held.open();
     await creation;
     await rt.root.whenIdle();
     expect(rt.model.requests).toHaveLength(2);
