@@ -107,6 +107,16 @@ describe('a host that is disposed by a listener of its own inbox', () => {
   });
 });
 
+it('tells of no running agent that was disposed while its message came in', async () => {
+  await using rt = await testHarness();
+  const told: string[] = [];
+  rt.harness.on('agent/inbox/inserted', () => void rt.rootHandle.dispose());
+  rt.harness.on('agent/status', ({ status }) => told.push(status));
+  rt.root.followup(message('one'));
+  await rt.rootHandle.dispose();
+  expect(told).toEqual([]);
+});
+
 it('leaves no thread behind when a disposal comes from a listener', async () => {
   const before = census.open();
   {
