@@ -16,7 +16,8 @@ export type CancelCause =
 export type TurnEndReason =
   | { readonly kind: 'completed' }
   | { readonly kind: 'max-tokens' }
-  | { readonly kind: 'blocked' }
+  /** A hook refused what was to be said in the next step, and may say why. */
+  | { readonly kind: 'blocked'; readonly reason?: string }
   | { readonly kind: 'aborted'; readonly reason: CancelCause }
   | { readonly kind: 'error'; readonly error: Failure }
   | { readonly kind: 'interrupted' };

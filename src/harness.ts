@@ -5,11 +5,13 @@
 import { ArgumentError } from '../protocol/errors.ts';
 import { Agents } from './agent/agents.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
+import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
 import type { Clock } from './base/clock.ts';
 import { silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
-import type { Scope } from './base/scope.ts';
+import { owned } from './base/scope.ts';
+import type { Ownership } from './base/scope.ts';
 import { checkOptions } from './harness-options.ts';
 import type { HarnessOptions } from './harness-options.ts';
 import { ModelRoutes } from './models/routes.ts';
@@ -52,11 +54,9 @@ const EVENTS: readonly (keyof HarnessEvents)[] = Object.keys({
   'subagent/end': true,
 } satisfies Record<keyof HarnessEvents, true>) as (keyof HarnessEvents)[];
 
-export interface ListenOptions {
+export interface ListenOptions extends Ownership {
   /** Only what concerns this very agent; of delegations, only its own. */
   readonly agent?: Agent;
-  /** Ends the listening when it is disposed. */
-  readonly scope?: Scope;
 }
 
 /** What differs between a program and a test of this library. */
@@ -67,6 +67,8 @@ export interface HarnessParts {
 
 export class Harness {
   readonly agents: Agents;
+  /** Where a program takes part in what agents do; `on` only watches. */
+  readonly hooks: AgentHookChains;
   readonly sessions: Sessions;
   readonly sessionPersistence: SessionPersistence;
   readonly tools: ToolRegistry;
@@ -79,6 +81,7 @@ export class Harness {
   /** Made by `createHarness`. */
   constructor(services: {
     agents: Agents;
+    hooks: AgentHookChains;
     sessions: Sessions;
     tools: ToolRegistry;
     prompt: PromptRegistry;
@@ -87,6 +90,7 @@ export class Harness {
     workerHost: WorkerHost;
   }) {
     this.agents = services.agents;
+    this.hooks = services.hooks;
     this.sessions = services.sessions;
     this.sessionPersistence = services.sessions.store;
     this.tools = services.tools;
@@ -114,9 +118,9 @@ export class Harness {
     if (typeof listener !== 'function') {
       throw new ArgumentError(`A listener of "${type}" must be a function.`);
     }
-    const off = this.#listen(type, listener as (event: never) => unknown, agent);
-    scope?.add(off);
-    return off;
+    return owned(scope === undefined ? {} : { scope }, () =>
+      this.#listen(type, listener as (event: never) => unknown, agent),
+    );
   }
 
   /**
@@ -190,8 +194,10 @@ export async function buildHarness(
   const store = openStore(options.store ?? ':memory:', durability);
   const sessions = new Sessions({ store, clock, logger, durability });
   let workerHost!: WorkerHost;
+  const hooks = new AgentHookChains();
   const agents: Agents = new Agents({
     sessions,
+    hooks,
     tools,
     prompt,
     models,
@@ -214,7 +220,16 @@ export async function buildHarness(
     logger,
   });
   const subagents = new SubagentRuntime({ agents, logger, maxDepth: limits.maxDepth });
-  const harness = new Harness({ agents, sessions, tools, prompt, models, subagents, workerHost });
+  const harness = new Harness({
+    agents,
+    hooks,
+    sessions,
+    tools,
+    prompt,
+    models,
+    subagents,
+    workerHost,
+  });
   try {
     for (const provider of options.providers ?? [spawn()]) {
       subagents.registerProvider(typeof provider === 'function' ? provider({ agents }) : provider);

@@ -24,7 +24,10 @@ export type {
   ResumeAgentOptions,
 } from './agent/create-options.ts';
 export type { HostHandle, OnMessage } from './agent/host-agent.ts';
+export type { AgentHookChains, AgentHooks, HarnessHooks, RequestConfig } from './agent/hooks.ts';
+export type { Hook, HookOptions } from './base/hooks.ts';
 export { Scope } from './base/scope.ts';
+export type { Ownership } from './base/scope.ts';
 export type { Logger } from './base/logger.ts';
 
 export { openaiCompatible } from './models/openai-compatible.ts';
@@ -40,6 +43,7 @@ export type {
   ToolOutput,
   ToolSpec,
 } from '../protocol/tool.ts';
+export type { ToolHooks, ToolResultView } from './tools/hooks.ts';
 export type { HostTool, ToolFilter, ToolGuard, ToolRegistry, ToolScope } from './tools/registry.ts';
 export type {
   PromptContext,

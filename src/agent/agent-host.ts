@@ -5,6 +5,7 @@ import type { Session } from '../session/session.ts';
 import type { ToolScope } from '../tools/registry.ts';
 import type { Agent, AgentOptions } from './agent.ts';
 import type { Scope } from '../base/scope.ts';
+import type { AgentHookChains } from './hooks.ts';
 
 /** Limits of one agent. Absent: the harness's own. */
 export interface AgentLimits {
@@ -22,6 +23,7 @@ export interface AgentSpec {
   readonly route: ModelRoute | undefined;
   readonly tools: ToolScope;
   readonly prompt: PromptScope;
+  readonly hooks: AgentHookChains;
   /** Ends with the agent: everything registered for it alone. */
   readonly scope: Scope;
   readonly limits: AgentLimits;

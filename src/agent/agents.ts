@@ -33,9 +33,11 @@ import { ownerGone } from './entry.ts';
 import type { Entry } from './entry.ts';
 import { HostAgent } from './host-agent.ts';
 import type { HostHandle } from './host-agent.ts';
+import type { AgentHookChains } from './hooks.ts';
 
 export interface AgentsOptions {
   readonly sessions: Sessions;
+  readonly hooks: AgentHookChains;
   readonly tools: ToolRegistry;
   readonly prompt: PromptRegistry;
   readonly models: ModelRoutes;
@@ -255,6 +257,7 @@ export class Agents {
               ? undefined
               : this.#options.models.resolve(agentOptions.provider),
           ...child,
+          hooks: this.#options.hooks,
           scope,
           limits: options.limits ?? {},
           ...(descriptor === undefined ? {} : { descriptor }),
@@ -358,6 +361,7 @@ export class Agents {
     const wasLive = this.#directory.isLive(agent);
     this.#directory.remove(agent);
     if (wasLive) this.observers.emit('agent/disposed', { agent });
+    this.#options.hooks.forget(agent);
     const [left] = await Promise.allSettled([this.#options.sessions.leave(session)]);
     const failures = [...ends, left].flatMap((end) =>
       end?.status === 'rejected' ? [end.reason as unknown] : [],

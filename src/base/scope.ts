@@ -1,4 +1,33 @@
+import { ArgumentError } from '../../protocol/errors.ts';
+
 type Disposer = () => void | Promise<void>;
+
+/** Who a registration belongs to. */
+export interface Ownership {
+  /** Undoes the registration when it is disposed. Absent: the returned disposer alone does. */
+  readonly scope?: Scope;
+}
+
+/**
+ * Register something on behalf of an owner. Returns the idempotent disposer.
+ * @throws {ArgumentError} when the owner is gone; nothing is registered then
+ */
+export function owned({ scope }: Ownership, register: () => () => void): () => void {
+  if (scope?.isDisposed === true) throw ownerIsGone();
+  const undo = register();
+  if (scope === undefined) return undo;
+  try {
+    const leave = scope.add(undo);
+    return () => void leave();
+  } catch (error) {
+    // Disposed by an observer of the registration itself.
+    undo();
+    throw error;
+  }
+}
+
+const ownerIsGone = (): ArgumentError =>
+  new ArgumentError('The scope that was to own this is disposed.');
 
 /**
  * What one owner has to undo. Disposed last-in first-out, one after another, to quiescence;
@@ -14,10 +43,10 @@ export class Scope {
 
   /**
    * Register what is to be undone. Returns an idempotent function that undoes it now.
-   * @throws {Error} when the scope is disposed: its owner is gone.
+   * @throws {ArgumentError} when the scope is disposed: its owner is gone.
    */
   add(disposer: Disposer): () => void | Promise<void> {
-    if (this.#disposal !== undefined) throw new Error('The scope that owns this is disposed.');
+    if (this.#disposal !== undefined) throw ownerIsGone();
     // An entry of its own, so that one function added twice is run twice.
     const entry: Disposer = () => disposer();
     this.#disposers.add(entry);

@@ -3,6 +3,8 @@ import type { ModelAdapter, RetryPolicy } from '../../protocol/model.ts';
 import type { ModuleRef } from '../../protocol/worker-init.ts';
 import { asModelAdapter } from '../../protocol/ai-sdk.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { owned } from '../base/scope.ts';
+import type { Ownership } from '../base/scope.ts';
 import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 
 /** A model that is loaded inside the thread of each agent that uses it. */
@@ -48,7 +50,7 @@ export class ModelRoutes {
    * Returns the idempotent disposer. An agent that was made with the route keeps it.
    * @throws {ArgumentError} for a name that is taken or unusable, or a thing that is no model.
    */
-  register(name: string, source: ModelSource): () => void {
+  register(name: string, source: ModelSource, owner: Ownership = {}): () => void {
     if (typeof name !== 'string' || name === '' || name.length > NAME_CHARS) {
       throw new ArgumentError(`A model provider needs a name of 1 to ${NAME_CHARS} characters.`);
     }
@@ -56,10 +58,12 @@ export class ModelRoutes {
       throw new ArgumentError(`A model provider named "${name}" is registered already.`);
     }
     const route = Object.freeze(routeOf(name, source));
-    this.#routes.set(name, route);
-    return () => {
-      if (this.#routes.get(name) === route) this.#routes.delete(name);
-    };
+    return owned(owner, () => {
+      this.#routes.set(name, route);
+      return () => {
+        if (this.#routes.get(name) === route) this.#routes.delete(name);
+      };
+    });
   }
 
   resolve(provider: string): ModelRoute | undefined {

@@ -1,4 +1,6 @@
 import { ArgumentError } from '../../protocol/errors.ts';
+import { owned } from '../base/scope.ts';
+import type { Ownership } from '../base/scope.ts';
 import { interpolate, isVariableName } from './interpolate.ts';
 
 /** What a section or a variable may depend on. */
@@ -20,6 +22,17 @@ export interface PromptSection {
 
 /** `undefined`: it has no value now, and a prompt that names it cannot be made. */
 export type PromptVariable = string | ((context: PromptContext) => string | undefined);
+
+/** What one step's prompt is made of. */
+export interface AssembledPrompt {
+  /**
+   * The system text; `undefined` when nothing is left of it. Throws what a section or variable
+   * throws, and for a malformed or unknown variable: plain errors of whoever wrote the prompt.
+   */
+  system(): string | undefined;
+  /** What is told as a message, and again when it changes; by order, empty ones left out. */
+  readonly contexts: readonly { readonly name: string; readonly text: string }[];
+}
 
 /** Sections and variables by name, of the harness or of one agent. */
 class Layer {
@@ -67,13 +80,13 @@ export class PromptRegistry {
   readonly #layer = new Layer();
 
   /** Returns the idempotent disposer. @throws {ArgumentError} when the name is taken. */
-  section(section: PromptSection): () => void {
-    return this.#layer.section(section);
+  section(section: PromptSection, owner: Ownership = {}): () => void {
+    return owned(owner, () => this.#layer.section(section));
   }
 
   /** Returns the idempotent disposer. @throws {ArgumentError} when the name is taken or none. */
-  variable(name: string, value: PromptVariable): () => void {
-    return this.#layer.variable(name, value);
+  variable(name: string, value: PromptVariable, owner: Ownership = {}): () => void {
+    return owned(owner, () => this.#layer.variable(name, value));
   }
 
   /** The system prompt of one agent: this one, and its own parts. */
@@ -102,13 +115,14 @@ export class PromptScope {
 
   /**
    * Put the prompt together: sections by order, joined by a blank line, empty ones left out.
-   * `undefined` when nothing is left. `provider`, `model` and `cwd` are variables too.
-   *
-   * Rejects with what a section or variable throws, and for a malformed or unknown variable:
-   * plain errors of whoever wrote the prompt, which end the step it was made for.
+   * `provider`, `model` and `cwd` are variables too.
    */
-  async assemble(context: PromptContext): Promise<string | undefined> {
+  async assemble(context: PromptContext): Promise<AssembledPrompt> {
     context.signal.throwIfAborted();
+    return { system: () => this.#system(context), contexts: [] };
+  }
+
+  #system(context: PromptContext): string | undefined {
     const sections = new Map([...this.#inherited.sections, ...this.#own.sections]);
     const values = new Map<string, string | undefined>();
     const valueOf = (name: string): string | undefined => {

@@ -1,6 +1,8 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { Logger } from '../base/logger.ts';
+import { owned } from '../base/scope.ts';
+import type { Ownership } from '../base/scope.ts';
 import { assertMaxDepth } from './depth.ts';
 import { SubagentLifecycle } from './lifecycle.ts';
 import type { LifecycleEvents } from './lifecycle.ts';
@@ -42,8 +44,8 @@ export class SubagentRuntime {
    *
    * @throws {SubagentError} `DUPLICATE_PROVIDER`
    */
-  registerProvider(provider: SubagentProvider): () => void {
-    return this.#context.providers.register(provider);
+  registerProvider(provider: SubagentProvider, owner: Ownership = {}): () => void {
+    return owned(owner, () => this.#context.providers.register(provider));
   }
 
   getProvider(name: string): SubagentProvider | undefined {

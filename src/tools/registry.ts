@@ -6,6 +6,8 @@
 import { ArgumentError, ToolFilterError } from '../../protocol/errors.ts';
 import type { CallId } from '../../protocol/ids.ts';
 import type { ToolModule, ToolSpec } from '../../protocol/tool.ts';
+import { owned } from '../base/scope.ts';
+import type { Ownership } from '../base/scope.ts';
 import { admitHostTool, admitModule, admitModuleTool } from './definition.ts';
 import type { FoundTool, HostTool } from './definition.ts';
 
@@ -50,17 +52,22 @@ export class ToolRegistry {
    * Returns the idempotent disposer. A module's tools are known once a thread has loaded it.
    * @throws {ArgumentError} when the name is taken, or it is no tool.
    */
-  register(tool: HostTool | ToolModule): () => void {
+  register(tool: HostTool | ToolModule, owner: Ownership = {}): () => void {
     if (typeof tool === 'object' && tool !== null && 'module' in tool) {
       const module = admitModule(tool);
-      this.#modules.add(module);
-      return () => void this.#modules.delete(module);
+      return owned(owner, () => {
+        this.#modules.add(module);
+        return () => void this.#modules.delete(module);
+      });
     }
-    const withdraw = add(this.#tools, admitHostTool(tool));
-    this.#version++;
-    return () => {
-      if (withdraw()) this.#version++;
-    };
+    const found = admitHostTool(tool);
+    return owned(owner, () => {
+      const withdraw = add(this.#tools, found);
+      this.#version++;
+      return () => {
+        if (withdraw()) this.#version++;
+      };
+    });
   }
 
   modules(): readonly ToolModule[] {

@@ -232,14 +232,14 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     const { prompt, tools } = this.#options.spec;
     const { provider, model } = this.options;
     const { cwd } = this.session.header;
-    const system = await prompt.assemble({
+    const assembled = await prompt.assemble({
       agent: this,
       ...(provider === undefined ? {} : { provider }),
       ...(model === undefined ? {} : { model }),
       ...(cwd === undefined ? {} : { cwd }),
       signal: turn.signal,
     });
-    return { system, tools: tools.view() };
+    return { system: assembled.system(), tools: tools.view() };
   }
 
   /** One event of the current thread. */

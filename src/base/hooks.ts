@@ -1,0 +1,106 @@
+import { ArgumentError } from '../../protocol/errors.ts';
+import { owned } from './scope.ts';
+import type { Ownership } from './scope.ts';
+
+/** What hooks of one kind are asked with, and what they decide. */
+export interface HookShape {
+  readonly context: { readonly agent: unknown };
+  readonly decision: unknown;
+}
+
+/**
+ * One link of a chain. It may decide by itself, or take what the rest of the chain decides
+ * (`await next()`) and change it. One that returns nothing has no opinion: the rest decides.
+ */
+export type Hook<Shape extends HookShape> = (
+  context: Shape['context'],
+  next: () => Promise<Shape['decision']>,
+) => Shape['decision'] | undefined | void | Promise<Shape['decision'] | undefined | void>;
+
+export interface HookOptions extends Ownership {
+  /** Only for this very agent; forgotten when the agent ends. */
+  readonly agent?: object;
+  /** Before all that are registered already, instead of after them. */
+  readonly prepend?: boolean;
+}
+
+interface Entry {
+  readonly run: Hook<HookShape>;
+  readonly agent: object | undefined;
+}
+
+/**
+ * Chains of decisions. Unlike observers of events, hooks are asked and waited for, and what one
+ * throws is the failure of what it was asked about. The chain is fixed when it is begun.
+ */
+export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
+  readonly #types: readonly (keyof Shapes & string)[];
+  readonly #chains = new Map<keyof Shapes, readonly Entry[]>();
+
+  constructor(types: readonly (keyof Shapes & string)[]) {
+    this.#types = types;
+  }
+
+  /**
+   * Add a hook at the end of its chain. Returns the idempotent disposer.
+   * @throws {ArgumentError} for a kind of hook that does not exist, or no function
+   */
+  on<T extends keyof Shapes & string>(
+    type: T,
+    hook: Hook<Shapes[T]>,
+    options: HookOptions = {},
+  ): () => void {
+    if (!this.#types.includes(type)) {
+      throw new ArgumentError(`There is no hook "${type}"; there are: ${this.#types.join(', ')}.`);
+    }
+    if (typeof hook !== 'function') throw new ArgumentError(`A hook of "${type}" is a function.`);
+    const { agent, prepend = false } = options;
+    return owned(options, () => {
+      const entry: Entry = { run: hook as unknown as Hook<HookShape>, agent };
+      const chain = this.#chain(type);
+      this.#chains.set(type, prepend ? [entry, ...chain] : [...chain, entry]);
+      return () => this.#keep(type, (other) => other !== entry);
+    });
+  }
+
+  /** Whether anyone is to be asked about this agent. */
+  has(type: keyof Shapes, agent: object): boolean {
+    return this.#chain(type).some((entry) => entry.agent === undefined || entry.agent === agent);
+  }
+
+  /** Ask the chain; `last` decides where no hook does. Rejects with what a hook throws. */
+  run<T extends keyof Shapes>(
+    type: T,
+    context: Shapes[T]['context'],
+    last: () => Shapes[T]['decision'] | Promise<Shapes[T]['decision']>,
+  ): Promise<Shapes[T]['decision']> {
+    const chain = this.#chain(type).filter(
+      ({ agent }) => agent === undefined || agent === context.agent,
+    );
+    const from = async (index: number): Promise<unknown> => {
+      const entry = chain[index];
+      if (entry === undefined) return last();
+      let rest: Promise<unknown> | undefined;
+      // Asked more than once, the rest of the chain still decides once.
+      const next = (): Promise<unknown> => (rest ??= from(index + 1));
+      const decision = await entry.run(context, next);
+      return decision === undefined ? next() : decision;
+    };
+    return from(0) as Promise<Shapes[T]['decision']>;
+  }
+
+  /** The agent has ended: nobody will ask about it again. */
+  forget(agent: object): void {
+    for (const type of this.#chains.keys()) this.#keep(type, (entry) => entry.agent !== agent);
+  }
+
+  #chain(type: keyof Shapes): readonly Entry[] {
+    return this.#chains.get(type) ?? [];
+  }
+
+  #keep(type: keyof Shapes, test: (entry: Entry) => boolean): void {
+    const kept = this.#chain(type).filter(test);
+    if (kept.length === 0) this.#chains.delete(type);
+    else this.#chains.set(type, kept);
+  }
+}
