@@ -29,7 +29,13 @@ export interface ToolResultBlock {
 /** Who produced a message. Attribution only: no source grants anything. */
 export type MessageSource =
   | { readonly kind: 'user' }
-  | { readonly kind: 'plugin'; readonly plugin: string; readonly form?: string }
+  | {
+      readonly kind: 'plugin';
+      readonly plugin: string;
+      readonly form?: string;
+      /** Of a `snapshot`: what it tells, part by part. */
+      readonly sections?: readonly { readonly name: string; readonly text: string }[];
+    }
   | {
       readonly kind: 'model';
       readonly provider: string;
