@@ -1,59 +1,68 @@
-/** The closed set of codes. Codes are API; messages are prose. */
+/**
+ * The closed set of codes, one list per class that has more than one. Codes are API; messages are
+ * prose. `docs/errors.md` says of each when it comes and what to do.
+ */
+export const SUBAGENT_ERROR_CODES = [
+  'DUPLICATE_PROVIDER',
+  'NO_PROVIDER',
+  'UNSUPPORTED_CAPABILITY',
+  'DRAINING',
+  'UNAUTHORIZED',
+  'ACTIVATION_TEARDOWN_FAILED',
+  'CAPACITY',
+  'ISOLATION_UNAVAILABLE',
+  'CONTINUATION_UNAVAILABLE',
+  'PERSISTENCE_UNAVAILABLE',
+  'DUPLICATE_CHILD',
+  'ACTIVATION_CLOSING',
+  'PARENT_UNAVAILABLE',
+  'NOT_RESUMABLE',
+  'ACTIVATION_SETUP_REVOKED',
+  'ACTIVATION_SETUP_RELEASE_FAILED',
+  'SUBAGENT_CONTROL_PROJECTIONS_UNAVAILABLE',
+  'SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE',
+  'CANCELLED',
+] as const;
+export const TOOL_FILTER_ERROR_CODES = ['UNKNOWN_TOOL_NAME', 'EMPTY_FILTER'] as const;
+export const PROTOCOL_ERROR_CODES = ['PROTOCOL_VIOLATION', 'PROTOCOL_VERSION'] as const;
+export const WORKER_ERROR_CODES = [
+  'WORKER_START_FAILED',
+  'WORKER_START_TIMEOUT',
+  'WORKER_CRASHED',
+  'WORKER_EXITED',
+  'WORKER_OUT_OF_MEMORY',
+  'WORKER_UNRESPONSIVE',
+  'WORKER_STUCK',
+  'WORKER_FLOODED',
+  'MEMORY_LIMIT_VOID',
+] as const;
+export const STORE_ERROR_CODES = [
+  'STORE_FULL',
+  'STORE_READ_ONLY',
+  'STORE_IO',
+  'STORE_CORRUPT',
+  'STORE_FORMAT_UNSUPPORTED',
+  'SESSION_NOT_FOUND',
+  'SESSION_OWNED_ELSEWHERE',
+  'STALE_EPOCH',
+] as const;
+
+export type SubagentErrorCode = (typeof SUBAGENT_ERROR_CODES)[number];
+export type ToolFilterErrorCode = (typeof TOOL_FILTER_ERROR_CODES)[number];
+export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];
+export type WorkerErrorCode = (typeof WORKER_ERROR_CODES)[number];
+export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
+
 export type ErrorCode =
   | SubagentErrorCode
   | 'DEPTH_EXCEEDED'
   | 'UNSUPPORTED_SCHEMA'
-  | 'UNKNOWN_TOOL_NAME'
-  | 'EMPTY_FILTER'
+  | ToolFilterErrorCode
   | 'INVALID_ARGUMENT'
   | ProtocolErrorCode
   | WorkerErrorCode
   | 'LIMIT_EXCEEDED'
   | StoreErrorCode;
-
-export type SubagentErrorCode =
-  | 'DUPLICATE_PROVIDER'
-  | 'NO_PROVIDER'
-  | 'UNSUPPORTED_CAPABILITY'
-  | 'CONTINUATION_UNAVAILABLE'
-  | 'PERSISTENCE_UNAVAILABLE'
-  | 'DUPLICATE_CHILD'
-  | 'DRAINING'
-  | 'ACTIVATION_CLOSING'
-  | 'UNAUTHORIZED'
-  | 'PARENT_UNAVAILABLE'
-  | 'NOT_RESUMABLE'
-  | 'ACTIVATION_SETUP_REVOKED'
-  | 'ACTIVATION_SETUP_RELEASE_FAILED'
-  | 'ACTIVATION_TEARDOWN_FAILED'
-  | 'SUBAGENT_CONTROL_PROJECTIONS_UNAVAILABLE'
-  | 'SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE'
-  | 'CANCELLED'
-  | 'CAPACITY'
-  | 'ISOLATION_UNAVAILABLE';
-
-export type ProtocolErrorCode = 'PROTOCOL_VIOLATION' | 'PROTOCOL_VERSION';
-
-export type WorkerErrorCode =
-  | 'WORKER_START_FAILED'
-  | 'WORKER_START_TIMEOUT'
-  | 'WORKER_CRASHED'
-  | 'WORKER_EXITED'
-  | 'WORKER_OUT_OF_MEMORY'
-  | 'WORKER_UNRESPONSIVE'
-  | 'WORKER_STUCK'
-  | 'WORKER_FLOODED'
-  | 'MEMORY_LIMIT_VOID';
-
-export type StoreErrorCode =
-  | 'STORE_FULL'
-  | 'STORE_READ_ONLY'
-  | 'STORE_IO'
-  | 'STORE_CORRUPT'
-  | 'STORE_FORMAT_UNSUPPORTED'
-  | 'SESSION_NOT_FOUND'
-  | 'SESSION_OWNED_ELSEWHERE'
-  | 'STALE_EPOCH';
 
 /** Every error this library throws at a caller. A caller's own abort reason is rethrown as it is. */
 export class HarnessError extends Error {
@@ -109,7 +118,7 @@ export class JsonSchemaError extends HarnessError {
 
 /** A tool filter names no tool, or a tool that does not exist. */
 export class ToolFilterError extends HarnessError {
-  constructor(code: 'UNKNOWN_TOOL_NAME' | 'EMPTY_FILTER', message: string) {
+  constructor(code: ToolFilterErrorCode, message: string) {
     super(code, message);
   }
   override get name(): string {

@@ -12,11 +12,13 @@ import { silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { owned } from './base/scope.ts';
 import type { Ownership } from './base/scope.ts';
+import { assertTornDown } from './base/teardown.ts';
 import { checkOptions } from './harness-options.ts';
 import type { HarnessOptions } from './harness-options.ts';
 import { ModelRoutes } from './models/routes.ts';
 import { personaSection } from './prompt/persona.ts';
 import { PromptRegistry } from './prompt/prompt.ts';
+import { fork } from './providers/worker-fork.ts';
 import { spawn } from './providers/worker-spawn.ts';
 import { MemoryStore } from './session/memory-store.ts';
 import { Sessions } from './session/sessions.ts';
@@ -159,8 +161,7 @@ export class Harness {
     // Starts that wait for a thread end first; then the agents; then what kept them.
     await Promise.all([step(this.#workerHost.close()), step(this.agents.close())]);
     await step(this.sessions.close());
-    if (failures.length === 1) throw failures[0];
-    if (failures.length > 1) throw new AggregateError(failures, 'The harness did not end cleanly.');
+    assertTornDown('The harness', failures);
   }
 }
 
@@ -231,7 +232,7 @@ export async function buildHarness(
     workerHost,
   });
   try {
-    for (const provider of options.providers ?? [spawn()]) {
+    for (const provider of options.providers ?? [spawn(), fork()]) {
       subagents.registerProvider(typeof provider === 'function' ? provider({ agents }) : provider);
     }
   } catch (error) {

@@ -6,6 +6,7 @@ import {
   MAX_LINES,
   declared,
   doors,
+  errorsHaveCodes,
   noCycles,
   noDeadExports,
   nothingLeftForLater,
@@ -190,6 +191,23 @@ const rules: readonly {
       'src/index.ts:1 imports ./agent/agent: no extension',
       'src/index.ts exports something without a name',
       'src/agent/agent.ts exports something without a name',
+    ],
+  },
+  {
+    name: 'makes errors with codes',
+    rule: errorsHaveCodes,
+    broken: {
+      'src/agent/agents.ts': `throw new AggregateError(failures, 'Ending failed.');`,
+      'src/tools/registry.ts': `const error = new TypeError('not a tool');`,
+      'workers/link.ts': `if (signal.aborted) throw new DOMException('Aborted.', 'AbortError');`,
+      'src/prompt/interpolate.ts': `throw new Error('The prompt has no such variable.');`,
+      'src/session/session.ts': `throw new ArgumentError('No.'); throw signal.reason;`,
+      'protocol/json.ts': `throw new TypeError('Not losslessly JSON.');`,
+    },
+    complaints: [
+      'src/agent/agents.ts makes an error without a code: who can get it?',
+      'src/tools/registry.ts makes an error without a code: who can get it?',
+      'workers/link.ts makes an error without a code: who can get it?',
     ],
   },
   {

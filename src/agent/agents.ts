@@ -13,6 +13,7 @@ import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { Scope } from '../base/scope.ts';
 import { takeBack } from '../base/take-back.ts';
+import { assertTornDown } from '../base/teardown.ts';
 import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptRegistry } from '../prompt/prompt.ts';
 import type { Session } from '../session/session.ts';
@@ -144,8 +145,7 @@ export class Agents {
         end.status === 'rejected' ? [end.reason as unknown] : [],
       ),
     );
-    if (failures.size === 0) return;
-    throw new AggregateError(failures, 'Some agents did not end cleanly.');
+    assertTornDown('What the harness ran', [...failures]);
   }
 
   #endAll(): Promise<PromiseSettledResult<void>[]> {
@@ -366,8 +366,7 @@ export class Agents {
     const failures = [...ends, left].flatMap((end) =>
       end?.status === 'rejected' ? [end.reason as unknown] : [],
     );
-    if (failures.length === 1) throw failures[0];
-    if (failures.length > 1) throw new AggregateError(failures, `Ending "${agent.id}" failed.`);
+    assertTornDown(`The agent "${agent.id}"`, failures);
   }
 
   /** Another process took the session over: what this one still does with it would be lost. */

@@ -1,4 +1,5 @@
 import { ArgumentError } from '../../protocol/errors.ts';
+import { assertTornDown } from './teardown.ts';
 
 type Disposer = () => void | Promise<void>;
 
@@ -60,7 +61,10 @@ export class Scope {
     this.#disposers.clear();
   }
 
-  /** Memoised: all callers wait for the one disposal. */
+  /**
+   * Memoised: all callers wait for the one disposal.
+   * @throws {SubagentError} `ACTIVATION_TEARDOWN_FAILED` when a disposer threw; all were tried.
+   */
   dispose(): Promise<void> {
     this.#disposal ??= this.#run();
     return this.#disposal;
@@ -80,7 +84,6 @@ export class Scope {
         failures.push(error);
       }
     }
-    if (failures.length === 1) throw failures[0];
-    if (failures.length > 1) throw new AggregateError(failures, 'Several disposers failed.');
+    assertTornDown('A scope', failures);
   }
 }

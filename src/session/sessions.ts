@@ -13,6 +13,7 @@ import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
+import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
 import { crashClosers } from './repair.ts';
 import { Session } from './session.ts';
@@ -251,8 +252,7 @@ export class Sessions {
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
     await this.#queue.settled();
     await this.store.close().catch((error: unknown) => void failures.push(error));
-    if (failures.length === 1) throw failures[0];
-    if (failures.length > 1) throw new AggregateError(failures, 'Sessions could not be closed.');
+    assertTornDown('The store', failures);
   }
 
   async #leave(session: Session): Promise<void> {

@@ -23,14 +23,16 @@ export interface ToolResult {
 }
 
 /** Codes the desk itself gives. A body's own error keeps its own. */
-export type ToolErrorCode =
-  | 'UNKNOWN_TOOL'
-  | 'INVALID_ARGS'
-  | 'INVALID_TOOL_OUTPUT'
-  | 'ABORTED_BEFORE_DISPATCH'
-  | 'ABORTED'
-  | 'TOOL_TIMEOUT'
-  | 'TOOL_ABANDONED';
+export const TOOL_ERROR_CODES = [
+  'UNKNOWN_TOOL',
+  'INVALID_ARGS',
+  'INVALID_TOOL_OUTPUT',
+  'ABORTED_BEFORE_DISPATCH',
+  'ABORTED',
+  'TOOL_TIMEOUT',
+  'TOOL_ABANDONED',
+] as const;
+export type ToolErrorCode = (typeof TOOL_ERROR_CODES)[number];
 
 /** Problems with one call's arguments that a model is told of at once. */
 const SHOWN_PROBLEMS = 10;

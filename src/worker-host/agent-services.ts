@@ -119,7 +119,9 @@ export class AgentServices implements HostServices {
       conversation.expectAttempt(turn, request.attempt);
       const { provider, model, maxTokens } = options;
       if (provider === undefined || model === undefined || route === undefined) {
-        throw new Error(`The agent "${id}" has no model to ask: set its provider and model.`);
+        throw new ArgumentError(
+          `The agent "${id}" has no model to ask: set its provider and model.`,
+        );
       }
       const built = conversation.openRequest({
         provider,

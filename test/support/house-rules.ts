@@ -235,6 +235,33 @@ export const selfContained: Rule = (files) => {
   return [...outside, ...beside.map(({ path }) => `${path} names a folder beside the repository`)];
 };
 
+/** Where an error without a code is made all the same: it reaches no caller as it is. */
+const CODELESS: Readonly<Record<string, string>> = {
+  'src/agent/host-agent.ts': 'the error of a turn, in the log',
+  'src/base/teardown.ts': 'the cause of a SubagentError',
+  'src/cli/reachable.ts': 'a line of the program',
+  'src/cli/tools/files.ts': 'the result of a tool',
+  'src/models/bounded-fetch.ts': 'the failure of a model request',
+  'src/prompt/interpolate.ts': 'the error of a turn whose prompt cannot be rendered',
+  'src/prompt/prompt.ts': 'the error of a turn whose prompt cannot be rendered',
+  'src/subagent-tools/subagent.ts': 'the result of a tool',
+  'src/tools/validate-arguments.ts': 'the cause of an ArgumentError',
+  'workers/agent-worker.ts': 'the entry was loaded by something that is no thread',
+  'workers/agent/loop.ts': 'the end of a thread, which is told as a record',
+  'workers/boot.ts': 'the end of calls inside a thread that ends',
+  'workers/tool-body.ts': 'the result of a tool',
+};
+
+/** What reaches a caller has a class and a code of protocol/errors.ts. */
+export const errorsHaveCodes: Rule = (files) => {
+  const codeless =
+    /\bnew (?:Error|TypeError|RangeError|AggregateError)\b|\bthrow new DOMException\b/;
+  return files
+    .filter(({ path, text }) => /^(?:src|workers)\//.test(path) && codeless.test(text))
+    .filter(({ path }) => !Object.hasOwn(CODELESS, path))
+    .map(({ path }) => `${path} makes an error without a code: who can get it?`);
+};
+
 /** Entries spell out what they export, and relative imports name files as they are. */
 export const plainImports: Rule = (files) => [
   ...complain(
