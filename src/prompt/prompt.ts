@@ -1,81 +1,25 @@
-import { ArgumentError } from '../../protocol/errors.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
-import { interpolate, isVariableName } from './interpolate.ts';
+import { interpolate } from './interpolate.ts';
+import { Layer } from './layer.ts';
+import type { PromptContext, PromptSection, PromptVariable, RuntimeContext } from './layer.ts';
+import type { ContextSection } from './snapshot.ts';
 
-/** What a section or a variable may depend on. */
-export interface PromptContext {
-  readonly agent: unknown;
-  readonly provider?: string;
-  readonly model?: string;
-  readonly cwd?: string;
-  readonly signal: AbortSignal;
-}
+export type { PromptContext, PromptSection, PromptVariable, RuntimeContext } from './layer.ts';
 
-/** A part of the system prompt; `{{name}}` in its text stands for a variable. */
-export interface PromptSection {
-  readonly name: string;
-  /** Sections are put together by rising order; equal ones as they were registered. */
-  readonly order: number;
-  readonly text: string | ((context: PromptContext) => string);
-}
-
-/** `undefined`: it has no value now, and a prompt that names it cannot be made. */
-export type PromptVariable = string | ((context: PromptContext) => string | undefined);
-
-/** What one step's prompt is made of. */
+/** What one step's prompt is made of: the parts as they were when it was put together. */
 export interface AssembledPrompt {
   /**
    * The system text; `undefined` when nothing is left of it. Throws what a section or variable
    * throws, and for a malformed or unknown variable: plain errors of whoever wrote the prompt.
+   * Rendered once: every call gives, or throws, the same.
    */
   system(): string | undefined;
   /** What is told as a message, and again when it changes; by order, empty ones left out. */
-  readonly contexts: readonly { readonly name: string; readonly text: string }[];
+  readonly contexts: readonly ContextSection[];
 }
 
-/** Sections and variables by name, of the harness or of one agent. */
-class Layer {
-  readonly sections = new Map<string, PromptSection>();
-  readonly variables = new Map<string, (context: PromptContext) => string | undefined>();
-
-  section(section: PromptSection): () => void {
-    const { name, order, text } = section;
-    if (typeof name !== 'string' || name === '') {
-      throw new ArgumentError('A prompt section needs a name.');
-    }
-    if (!Number.isFinite(order)) {
-      throw new ArgumentError(`The prompt section "${name}" needs an order that is a number.`);
-    }
-    if (typeof text !== 'string' && typeof text !== 'function') {
-      throw new ArgumentError(`The prompt section "${name}" needs a text, or a function of one.`);
-    }
-    return add(this.sections, name, { name, order, text }, 'prompt section');
-  }
-
-  variable(name: string, value: PromptVariable): () => void {
-    if (typeof name !== 'string' || !isVariableName(name)) {
-      throw new ArgumentError(`A prompt variable cannot be named ${JSON.stringify(name)}.`);
-    }
-    if (typeof value !== 'string' && typeof value !== 'function') {
-      throw new ArgumentError(`The prompt variable "${name}" needs a text, or a function of one.`);
-    }
-    // A function of its own, so that a disposer takes back its own registration only.
-    const entry = (context: PromptContext): string | undefined =>
-      typeof value === 'string' ? value : value(context);
-    return add(this.variables, name, entry, 'variable');
-  }
-}
-
-function add<T>(map: Map<string, T>, name: string, value: T, what: string): () => void {
-  if (map.has(name)) throw new ArgumentError(`There is already a ${what} named "${name}".`);
-  map.set(name, value);
-  return () => {
-    if (map.get(name) === value) map.delete(name);
-  };
-}
-
-/** The system prompt of one harness: what all agents are told. */
+/** The prompt of one harness: what all agents are told. */
 export class PromptRegistry {
   readonly #layer = new Layer();
 
@@ -84,18 +28,23 @@ export class PromptRegistry {
     return owned(owner, () => this.#layer.section(section));
   }
 
+  /** Returns the idempotent disposer. @throws {ArgumentError} when the name is taken. */
+  context(context: RuntimeContext, owner: Ownership = {}): () => void {
+    return owned(owner, () => this.#layer.context(context));
+  }
+
   /** Returns the idempotent disposer. @throws {ArgumentError} when the name is taken or none. */
   variable(name: string, value: PromptVariable, owner: Ownership = {}): () => void {
     return owned(owner, () => this.#layer.variable(name, value));
   }
 
-  /** The system prompt of one agent: this one, and its own parts. */
+  /** The prompt of one agent: this one, and its own parts. */
   scope(): PromptScope {
     return new PromptScope(this.#layer);
   }
 }
 
-/** The system prompt of one agent. A part of its own hides one of the harness by that name. */
+/** The prompt of one agent. A part of its own hides one of the harness by that name. */
 export class PromptScope {
   readonly #inherited: Layer;
   readonly #own = new Layer();
@@ -109,51 +58,108 @@ export class PromptScope {
     return this.#own.section(section);
   }
 
+  context(context: RuntimeContext): () => void {
+    return this.#own.context(context);
+  }
+
   variable(name: string, value: PromptVariable): () => void {
     return this.#own.variable(name, value);
   }
 
   /**
-   * Put the prompt together: sections by order, joined by a blank line, empty ones left out.
-   * `provider`, `model` and `cwd` are variables too.
+   * Put the prompt together. `provider`, `model` and `cwd` are variables too. Contexts are
+   * rendered here, the system text when it is asked for; every variable is asked once.
+   *
+   * Rejects with what a context or one of its variables throws.
    */
   async assemble(context: PromptContext): Promise<AssembledPrompt> {
     context.signal.throwIfAborted();
-    return { system: () => this.#system(context), contexts: [] };
-  }
-
-  #system(context: PromptContext): string | undefined {
-    const sections = new Map([...this.#inherited.sections, ...this.#own.sections]);
+    const [inherited, own] = [this.#inherited, this.#own];
+    const sections = inOrder(inherited.sections, own.sections);
+    const variables = new Map([...inherited.variables, ...own.variables]);
     const values = new Map<string, string | undefined>();
-    const valueOf = (name: string): string | undefined => {
-      if (!values.has(name)) values.set(name, this.#value(name, context));
-      return values.get(name);
-    };
-    const texts = [...sections.values()]
-      .sort((left, right) => left.order - right.order)
-      .map(({ name, text }) => {
+    const fill = (template: string): string =>
+      interpolate(template, (name) => {
+        if (!values.has(name)) values.set(name, valueOf(name, variables, context));
+        return values.get(name);
+      });
+    return {
+      contexts: inOrder(inherited.contexts, own.contexts).flatMap(({ name, text }) => {
         const template = typeof text === 'string' ? text : text(context);
-        if (typeof template !== 'string') throw new Error(`The section "${name}" gave no text.`);
-        return interpolate(template, valueOf);
-      })
-      .filter((text) => text.trim() !== '');
-    return texts.length === 0 ? undefined : texts.join('\n\n');
+        if (template === undefined) return [];
+        if (typeof template !== 'string') throw new Error(`The context "${name}" gave no text.`);
+        const filled = fill(template);
+        return isBlank(filled) ? [] : [{ name, text: filled }];
+      }),
+      system: once(() => systemText(sections, context, fill)),
+    };
   }
+}
 
-  #value(name: string, context: PromptContext): string | undefined {
-    const variable = this.#own.variables.get(name) ?? this.#inherited.variables.get(name);
-    if (variable !== undefined) {
-      const value = variable(context);
-      if (value === undefined || typeof value === 'string') return value;
-      throw new Error(`The prompt variable "${name}" gave no text.`);
-    }
-    switch (name) {
-      case 'provider':
-      case 'model':
-      case 'cwd':
-        return context[name];
-      default:
-        return undefined;
-    }
+/** The nearer part of a name hides the farther one; then all by their order. */
+function inOrder<Part extends { readonly order: number }>(
+  farther: ReadonlyMap<string, Part>,
+  nearer: ReadonlyMap<string, Part>,
+): readonly Part[] {
+  const parts = new Map([...farther, ...nearer]);
+  return [...parts.values()].sort((left, right) => left.order - right.order);
+}
+
+function systemText(
+  sections: readonly PromptSection[],
+  context: PromptContext,
+  fill: (template: string) => string,
+): string | undefined {
+  const complete = sections.filter((section) => section.complete === true);
+  if (complete.length > 1) {
+    const names = complete.map(({ name }) => `"${name}"`).join(', ');
+    throw new Error(`Only one section can be the whole prompt, not ${names}.`);
   }
+  const texts = (complete.length === 1 ? complete : sections)
+    .map(({ name, text }) => {
+      const template = typeof text === 'string' ? text : text(context);
+      if (typeof template !== 'string') throw new Error(`The section "${name}" gave no text.`);
+      return fill(template);
+    })
+    .filter((text) => !isBlank(text));
+  return texts.length === 0 ? undefined : texts.join('\n\n');
+}
+
+function valueOf(
+  name: string,
+  variables: Layer['variables'],
+  context: PromptContext,
+): string | undefined {
+  const variable = variables.get(name);
+  if (variable !== undefined) {
+    const value = variable(context);
+    if (value === undefined || typeof value === 'string') return value;
+    throw new Error(`The prompt variable "${name}" gave no text.`);
+  }
+  switch (name) {
+    case 'provider':
+    case 'model':
+    case 'cwd':
+      return context[name];
+    default:
+      return undefined;
+  }
+}
+
+const isBlank = (text: string): boolean => text.trim() === '';
+
+/** One outcome for all callers, also when it is a throw. */
+function once<T>(make: () => T): () => T {
+  let outcome: (() => T) | undefined;
+  const run = (): (() => T) => {
+    try {
+      const value = make();
+      return () => value;
+    } catch (error) {
+      return () => {
+        throw error;
+      };
+    }
+  };
+  return () => (outcome ??= run())();
 }

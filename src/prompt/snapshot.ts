@@ -1,6 +1,6 @@
 import type { ContentBlock, Message, MessageSource } from '../../protocol/content.ts';
 
-/** One rendered context: what the model is told beside the conversation, while it applies. */
+/** One runtime context, rendered. */
 export interface ContextSection {
   readonly name: string;
   readonly text: string;

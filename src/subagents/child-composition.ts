@@ -1,6 +1,7 @@
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import type { ChildScope } from '../agent/create-options.ts';
+import { delegationContext } from '../prompt/delegation.ts';
 import { personaSection } from '../prompt/persona.ts';
 import type { ToolRestriction } from './provider.ts';
 
@@ -33,12 +34,16 @@ export function childOptions(
   return { ...Object.fromEntries(given), subagentDepth: depth };
 }
 
-/** Give a child under construction its persona, then its tool filter. */
+/**
+ * Tell a child under construction that it works for another agent; then give it its persona and
+ * its tool filter. The first is runtime context: a system prompt is what the deployment wrote.
+ */
 export function composeChild(
   child: ChildScope,
   request: { readonly persona?: string; readonly toolFilter?: ToolRestriction },
 ): void {
   const { persona, toolFilter } = request;
+  child.prompt.context(delegationContext);
   // An empty persona is one: it hides the deployment's.
   if (persona !== undefined) child.prompt.section(personaSection(persona));
   if (toolFilter !== undefined) child.tools.restrict(toolFilter);

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { interpolate } from '../../src/prompt/interpolate.ts';
 
@@ -38,5 +39,29 @@ describe('interpolation', () => {
 
   it.each([['{{unknown}}'], ['{{constructor}}']])('refuses %j, which has no value', (template) => {
     expect(() => fill(template)).toThrow('has no value');
+  });
+
+  it.each([['{{unknown}}'], ['{{ a }}'], ['{{}}']])('names %s in what it throws', (template) => {
+    expect(() => fill(`{{a}} ${template} {{a}}`)).toThrow(`\`${template}\``);
+  });
+
+  it('changes no text without braces, and looks at no value that it put in', () => {
+    const plain = fc.string({ unit: 'binary' }).map((text) => text.replaceAll(/[{}]/g, ''));
+    const name = fc.stringMatching(/^[a-z][a-z0-9_]{0,8}$/);
+    const value = fc.oneof(
+      fc.string(),
+      name.map((each) => `{{${each}}}`),
+      fc.constantFrom('{{', '}}', '{{ }}', '$&'),
+    );
+    const pieces = fc.array(fc.tuple(plain, name, value));
+    fc.assert(
+      fc.property(pieces, plain, (parts, rest) => {
+        const known = new Map(parts.map(([, each, text]) => [each, text]));
+        const template = parts.map(([text, each]) => `${text}{{${each}}}`).join('') + rest;
+        const filled = parts.map(([text, each]) => text + known.get(each)).join('') + rest;
+        expect(interpolate(template, (each) => known.get(each))).toBe(filled);
+        expect(interpolate(rest, () => undefined)).toBe(rest);
+      }),
+    );
   });
 });

@@ -94,7 +94,10 @@ function childOf({ tools, prompt }: ReturnType<typeof registries>, outputSchema 
     results,
     ran,
     rewriteResults: (by: typeof rewrite) => void (rewrite = by),
-    assemble: () => child.prompt.assemble({ agent, signal: new AbortController().signal }),
+    assemble: async () => {
+      const { signal } = new AbortController();
+      return (await child.prompt.assemble({ agent, signal })).system();
+    },
     dispose: () => scope.dispose(),
   };
 }
@@ -235,7 +238,8 @@ describe('structured output', () => {
     ]);
     const other = shared.prompt.scope();
     const signal = new AbortController().signal;
-    expect(await other.assemble({ agent: undefined, signal })).toBe('Base.\n\nLast.');
+    const theirs = await other.assemble({ agent: undefined, signal });
+    expect(theirs.system()).toBe('Base.\n\nLast.');
   });
 
   it('stays usable behind a filter that hides all inherited tools', () => {
