@@ -51,6 +51,7 @@ export type {
   PromptScope,
   PromptSection,
   PromptVariable,
+  RuntimeContext,
 } from './prompt/prompt.ts';
 
 export { spawn } from './providers/worker-spawn.ts';

@@ -25,20 +25,22 @@ const entries: readonly {
       ToolFilterError WorkerError createHarness createUserMessage defineTool openSqliteStore
       openaiCompatible spawn subagentTool textOf`),
     types: words(`
-      Agent AgentEvents AgentFailure AgentHandle AgentLimits AgentMeta AgentOptions AgentStatus
-      Agents AssistantMessage CancelCause ChildScope ContentBlock CreateAgentOptions
-      CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents HarnessLimits
-      HarnessOptions HostHandle HostTool InboxView Json JsonObject ListenOptions Logger Message
-      MessageSource ModelAdapter ModelModule ModelPart ModelRequest ModelRoutes ModelSource
-      ObjectJsonSchema OnMessage OpenAiCompatibleOptions PromptContext PromptRegistry PromptScope
-      PromptSection PromptVariable ProviderFactory ProviderServices ResolvedSubagentStartRequest
-      ResumeAgentOptions RetryPolicy Session SessionEvent SessionEventMap SessionEventOf
-      SessionEventType SessionHeader SessionObservations SessionPersistence Sessions StoreAppend
-      StoredSession SubagentCapabilities SubagentDescriptor SubagentErrorCode SubagentEvents
-      SubagentProvider SubagentResult SubagentRun SubagentRuntime SubagentStartRequest
-      SubagentStopReason SubagentToolConfig ToolAgent ToolContext ToolDefinition ToolFilter
-      ToolGuard ToolModule ToolOutput ToolRegistry ToolRestriction ToolResultMessage ToolScope
-      ToolSpec TurnEndReason Usage UserMessage`),
+      Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
+      AgentOptions AgentStatus Agents AssistantMessage CancelCause ChildScope ContentBlock
+      CreateAgentOptions CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents
+      HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
+      Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
+      ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage
+      OpenAiCompatibleOptions Ownership PromptContext PromptRegistry PromptScope PromptSection
+      PromptVariable ProviderFactory ProviderServices RequestConfig ResolvedSubagentStartRequest
+      ResumeAgentOptions RetryPolicy RuntimeContext Session SessionEvent SessionEventMap
+      SessionEventOf SessionEventType SessionHeader SessionObservations SessionPersistence
+      Sessions StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
+      SubagentErrorCode SubagentEvents SubagentProvider SubagentResult SubagentRun
+      SubagentRuntime SubagentStartRequest SubagentStopReason SubagentToolConfig ToolAgent
+      ToolContext ToolDefinition ToolFilter ToolGuard ToolHooks ToolModule ToolOutput
+      ToolRegistry ToolRestriction ToolResultMessage ToolResultView ToolScope ToolSpec
+      TurnEndReason Usage UserMessage`),
   },
   {
     name: './testing',
