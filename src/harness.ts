@@ -2,6 +2,7 @@
  * The one place where rooms are joined: the services of one program, from the options it gives.
  * It knows both that agents run in threads and that delegation exists; nothing below does.
  */
+import { printed } from '../protocol/error-record.ts';
 import { ArgumentError } from '../protocol/errors.ts';
 import { Agents } from './agent/agents.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
@@ -110,18 +111,18 @@ export class Harness {
   on<T extends keyof HarnessEvents>(
     type: T,
     listener: (event: HarnessEvents[T]) => unknown,
-    { agent, scope }: ListenOptions = {},
+    options: ListenOptions = {},
   ): () => void {
     if (!EVENTS.includes(type)) {
       throw new ArgumentError(
-        `There is no event "${String(type)}"; there are: ${EVENTS.join(', ')}.`,
+        `There is no event "${printed(type)}"; there are: ${EVENTS.join(', ')}.`,
       );
     }
     if (typeof listener !== 'function') {
       throw new ArgumentError(`A listener of "${type}" must be a function.`);
     }
-    return owned(scope === undefined ? {} : { scope }, () =>
-      this.#listen(type, listener as (event: never) => unknown, agent),
+    return owned(options, () =>
+      this.#listen(type, listener as (event: never) => unknown, options.agent),
     );
   }
 

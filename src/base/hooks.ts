@@ -1,3 +1,4 @@
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { owned } from './scope.ts';
 import type { Ownership } from './scope.ts';
@@ -51,10 +52,12 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
     options: HookOptions = {},
   ): () => void {
     if (!this.#types.includes(type)) {
-      throw new ArgumentError(`There is no hook "${type}"; there are: ${this.#types.join(', ')}.`);
+      throw new ArgumentError(
+        `There is no hook "${printed(type)}"; there are: ${this.#types.join(', ')}.`,
+      );
     }
     if (typeof hook !== 'function') throw new ArgumentError(`A hook of "${type}" is a function.`);
-    const { agent, prepend = false } = options;
+    const { agent, prepend = false } = (options as HookOptions | null) ?? {};
     return owned(options, () => {
       const entry: Entry = { run: hook as unknown as Hook<HookShape>, agent };
       const chain = this.#chain(type);

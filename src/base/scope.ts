@@ -11,9 +11,13 @@ export interface Ownership {
 
 /**
  * Register something on behalf of an owner. Returns the idempotent disposer.
- * @throws {ArgumentError} when the owner is gone; nothing is registered then
+ * @throws {ArgumentError} when the owner is none, or gone; nothing is registered then
  */
-export function owned({ scope }: Ownership, register: () => () => void): () => void {
+export function owned(owner: Ownership, register: () => () => void): () => void {
+  const scope = (owner as Ownership | null)?.scope;
+  if (owner === null || (scope !== undefined && !(scope instanceof Scope))) {
+    throw new ArgumentError('The owner of a registration is an object such as { scope }.');
+  }
   if (scope?.isDisposed === true) throw ownerIsGone();
   const undo = register();
   if (scope === undefined) return undo;

@@ -30,6 +30,9 @@ const MAX_IDLE_MS = 300_000;
  * @throws {ArgumentError} for options that cannot work.
  */
 export function openaiCompatible(options: OpenAiCompatibleOptions): ModelAdapter {
+  if (typeof options !== 'object' || options === null) {
+    throw new ArgumentError('openaiCompatible takes an object of options, with a "baseURL".');
+  }
   const { idleMs = MAX_IDLE_MS } = options;
   if (!Number.isFinite(idleMs) || idleMs <= 0 || idleMs > MAX_IDLE_MS) {
     throw new ArgumentError(`"idleMs" must be more than 0 and at most ${MAX_IDLE_MS}.`);

@@ -8,6 +8,7 @@ import type { SessionEvent, SessionHeader } from '../../protocol/session-events.
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { SessionPersistence, StoredSession } from './store.ts';
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
@@ -88,7 +89,7 @@ export class Sessions {
    * releases it.
    * @throws {ArgumentError} when the id is live, or an option is not what it must be.
    */
-  prepare(options: PrepareOptions): Session {
+  prepare(options: PrepareOptions = {}): Session {
     this.#assertOpen();
     const { id = sessionId(newId()), meta = {}, seed } = options;
     if (this.#live.has(id) || this.#loaded.has(id)) {
@@ -308,7 +309,8 @@ export class Sessions {
   #keptOf(session: Session): KeptSession {
     const kept = this.#kept.get(session);
     if (kept === undefined) {
-      throw new ArgumentError(`Session \`${session.id}\` was not made here, or has left.`);
+      const id = printed((session as Session | undefined)?.id);
+      throw new ArgumentError(`Session \`${id}\` was not made here, or has left.`);
     }
     return kept;
   }

@@ -1,5 +1,6 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { StoreAppend } from './store.ts';
+import { printed } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 
 /** What a store knows of a session when it is asked to add to it. */
@@ -43,5 +44,5 @@ export function appendProblem(
 }
 
 export function notFound(id: SessionId): StoreError {
-  return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${id}\`.`);
+  return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${printed(id)}\`.`);
 }
