@@ -1,4 +1,5 @@
 import { ArgumentError } from '../../protocol/errors.ts';
+import { deferred } from './deferred.ts';
 import { assertTornDown } from './teardown.ts';
 
 type Disposer = () => void | Promise<void>;
@@ -70,7 +71,13 @@ export class Scope {
    * @throws {SubagentError} `ACTIVATION_TEARDOWN_FAILED` when a disposer threw; all were tried.
    */
   dispose(): Promise<void> {
-    this.#disposal ??= this.#run();
+    if (this.#disposal === undefined) {
+      const { promise, resolve } = deferred<void>();
+      // Before the first disposer runs: one that adds to this scope, or disposes it, finds it
+      // disposed already. What it added would never be undone.
+      this.#disposal = promise;
+      resolve(this.#run());
+    }
     return this.#disposal;
   }
 
