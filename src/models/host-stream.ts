@@ -97,11 +97,11 @@ export class HostStream {
       this.#close(part);
       return;
     }
-    this.#of.onPart(part);
-    // Whoever was told of the part may have aborted us for it.
-    if (this.#isClosed) return;
+    // Before it is told: whoever is told may abort us for it, and it is visible all the same.
     this.#batch.push(part);
     this.#bytes += sizeOf(part);
+    this.#of.onPart(part);
+    if (this.#isClosed) return;
     if (this.#pause === undefined || this.#bytes >= BATCH_BYTES) this.#flush();
   }
 

@@ -173,14 +173,15 @@ describe('ModelGateway', () => {
       expect(model.requests).toEqual([]);
     });
 
-    it('sends nothing after a finish that came of the part being logged', async () => {
+    it('sends the part whose logging aborted it, and nothing after the finish', async () => {
       const controller = new AbortController();
       const stream = open(scriptedModel(['a']), {
         signal: controller.signal,
         onPart: () => controller.abort(),
       });
       await stream.done;
-      expect(stream.sent).toEqual([[aborted]]);
+      const told = expect.objectContaining({ type: 'block-start' });
+      expect(stream.sent).toEqual([[told, aborted]]);
     });
 
     it('does not wait for an adapter that ignores it', async () => {

@@ -90,6 +90,15 @@ export async function realHarness(options: HarnessOptions = {}): Promise<RealHar
   };
 }
 
+/** A harness with exactly these options, and a root on its default model. */
+export async function realRoot(
+  options: HarnessOptions,
+): Promise<{ readonly harness: Harness; readonly root: Agent } & AsyncDisposable> {
+  const harness = await createHarness(options);
+  const { agent: root } = await harness.agents.create();
+  return { harness, root, [Symbol.asyncDispose]: () => harness.dispose() };
+}
+
 export const textOfResult = ({ output }: SubagentResult): string =>
   output.map((block) => (block.type === 'text' ? block.text : '')).join('');
 
