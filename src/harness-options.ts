@@ -26,7 +26,7 @@ export interface HarnessOptions {
   readonly defaultModel?: { readonly provider: string; readonly model: string };
   /** Functions run on main, with the calling agent; modules run in each agent's thread. */
   readonly tools?: readonly (HostTool | ToolModule)[];
-  /** Default: `[spawn()]`. */
+  /** Default: `[spawn(), fork()]`. */
   readonly providers?: readonly (ProviderFactory | SubagentProvider)[];
   /** A part of every agent's system prompt; `{{name}}` stands for a variable. */
   readonly persona?: string;

@@ -54,9 +54,12 @@ export type {
   RuntimeContext,
 } from './prompt/prompt.ts';
 
+export { fork } from './providers/worker-fork.ts';
 export { spawn } from './providers/worker-spawn.ts';
 export type { ProviderFactory, ProviderServices } from './subagents/provider-services.ts';
 export type {
+  ContinuableCreateRequest,
+  ContinuableCreateSpec,
   ResolvedSubagentStartRequest,
   SubagentCapabilities,
   SubagentProvider,

@@ -22,11 +22,12 @@ const entries: readonly {
     values: words(`
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
       ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
-      ToolFilterError WorkerError createHarness createUserMessage defineTool openSqliteStore
-      openaiCompatible spawn subagentTool textOf`),
+      ToolFilterError WorkerError createHarness createUserMessage defineTool fork
+      openSqliteStore openaiCompatible spawn subagentTool textOf`),
     types: words(`
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause ChildScope ContentBlock
+      ContinuableCreateRequest ContinuableCreateSpec
       CreateAgentOptions CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule

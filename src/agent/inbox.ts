@@ -37,7 +37,7 @@ export class Inbox implements InboxView {
   constructor(session: Session, observer: InboxObserver) {
     this.#session = session;
     this.#observer = observer;
-    for (const event of session.events.slice(session.header.seedLength ?? 0)) {
+    for (const event of session.eventsFrom(session.header.seedLength ?? 0)) {
       if (event.type !== 'agent/inbox/spliced') continue;
       const { target, start, removedCount = 0, inserted } = event.data;
       if (start + removedCount > this.#lists[target].length) {

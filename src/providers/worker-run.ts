@@ -3,8 +3,11 @@
  * child's handle; the child's thread is the host's. All of it is on main.
  */
 import type { UserMessage } from '../../protocol/content.ts';
+import { SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
+import type { TurnEndReason } from '../../protocol/session-events.ts';
 import type { Agent, AgentEvents, AgentFailure, AgentHandle } from '../agent/agent.ts';
+import { deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import { foldConsumedWork, oneShotStopReason } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
@@ -57,7 +60,12 @@ export class WorkerRun implements SubagentRun {
   }
 
   dispose(): Promise<void> {
-    this.#disposal ??= this.#release();
+    if (this.#disposal === undefined) {
+      const { promise, resolve } = deferred<void>();
+      // Set before the child is stopped: who is told of that may come here again.
+      this.#disposal = promise;
+      resolve(this.#release());
+    }
     return this.#disposal;
   }
 
@@ -72,6 +80,11 @@ export class WorkerRun implements SubagentRun {
       this.localAgent.followup(prompt);
       await this.localAgent.whenIdle();
       return this.#read();
+    } catch (error) {
+      // Its owner ended it between its publication and this run: like an abort that came then.
+      const isEnded = error instanceof SubagentError && error.code === 'DRAINING';
+      if (isEnded) return { output: [], stopReason: 'aborted' };
+      throw error;
     } finally {
       this.#settled = true;
       this.#signal.removeEventListener('abort', this.#onAbort);
@@ -94,7 +107,7 @@ export class WorkerRun implements SubagentRun {
   /** The result, from what the child itself has logged. */
   #read(): SubagentResult {
     const { session } = this.localAgent;
-    const events = session.events.slice(session.firstLiveSeq);
+    const events = session.eventsFrom(session.firstLiveSeq);
     const output = [...(finalOutput(events) ?? [])];
     const { end, droppedUnrun } = foldConsumedWork(events);
     let stopReason: SubagentStopReason = oneShotStopReason(events);
@@ -112,17 +125,31 @@ export class WorkerRun implements SubagentRun {
       output,
       ...(captured === undefined ? {} : { structured: captured.value }),
       stopReason,
-      ...(stopReason === 'error' ? { diagnostic: diagnosticOf(failure) } : {}),
+      ...diagnosticOf(stopReason, end?.data.reason, failure),
     };
   }
 }
+
+const UNFINISHED: AgentFailure = {
+  code: 'NOT_FINISHED',
+  message: 'The child ended before its turn was finished.',
+};
 
 const NOTHING_HANDED_IN: AgentFailure = {
   code: 'NO_STRUCTURED_OUTPUT',
   message: 'The child finished without handing in a valid structured result.',
 };
 
-function diagnosticOf(failure: AgentFailure | undefined): string {
-  if (failure === undefined) return 'The child ended before its turn was finished.';
-  return boundDiagnostic(`${failure.code}: ${failure.message}`);
+/** What a failure or a refusal says of itself; anything else needs no explanation. */
+function diagnosticOf(
+  stopReason: SubagentStopReason,
+  ended: TurnEndReason | undefined,
+  failure: AgentFailure | undefined,
+): { diagnostic?: string } {
+  if (stopReason === 'refusal' && ended?.kind === 'blocked' && ended.reason !== undefined) {
+    return { diagnostic: boundDiagnostic(`BLOCKED: ${ended.reason}`) };
+  }
+  if (stopReason !== 'error') return {};
+  const { code, message } = failure ?? UNFINISHED;
+  return { diagnostic: boundDiagnostic(`${code}: ${message}`) };
 }

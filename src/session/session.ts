@@ -39,6 +39,9 @@ export interface AppendOptions {
 /** Nesting an event may have: what is deeper, a store could not write down. */
 const MAX_EVENT_DEPTH = 1_000;
 
+/** The arrays that sessions handed out as prefixes: their events are frozen and were checked. */
+const PREFIXES = new WeakSet<readonly SessionEvent[]>();
+
 /**
  * One conversation: a header and an append-only log, on the main thread. It is the only
  * sequencer of its events. What is derived from the log (the history, the open turn, the last
@@ -56,13 +59,17 @@ export class Session {
   readonly #history = new History();
   readonly #listeners = new Set<(event: SessionEvent) => void>();
   #snapshot: readonly SessionEvent[] | undefined;
+  /** How many events there are up to the end of the last turn that has one. */
+  #completed = 0;
+  #prefix: readonly SessionEvent[] | undefined;
   #lastHeader: RequestHeader | undefined;
   #lastContext: Readonly<SessionEventMap['request/context']> | undefined;
   #isPublishing = false;
   #keeping: Keeping | undefined;
 
   /**
-   * The seed is copied and checked by the same rules as an append. It may end inside a turn.
+   * The seed is copied and checked by the same rules as an append, unless it is the prefix of
+   * another session: that is shared as it is. It may end inside a turn.
    * @throws {ArgumentError} when the header or an event of the seed is not what it must be.
    */
   constructor(init: {
@@ -73,7 +80,9 @@ export class Session {
     this.header = checkedHeader(init.header);
     this.id = this.header.id;
     this.#clock = init.clock;
-    for (const event of init.seed ?? []) this.#seed(event);
+    const { seed = [] } = init;
+    const isChecked = PREFIXES.has(seed);
+    for (const event of seed) this.#push(isChecked ? event : this.#checked(event));
     this.firstLiveSeq = this.#events.length;
   }
 
@@ -114,6 +123,19 @@ export class Session {
   /** The events from number `seq` on; costs only those, whatever came before. */
   eventsFrom(seq: number): readonly SessionEvent[] {
     return this.#events.slice(seq);
+  }
+
+  /**
+   * The log up to and including the end of its last finished turn: what another session may
+   * begin with. Frozen, the same array until the next turn ends; `undefined` before the first.
+   */
+  completedTurns(): readonly SessionEvent[] | undefined {
+    if (this.#completed === 0) return undefined;
+    if (this.#prefix === undefined) {
+      this.#prefix = Object.freeze(this.#events.slice(0, this.#completed));
+      PREFIXES.add(this.#prefix);
+    }
+    return this.#prefix;
   }
 
   /**
@@ -190,7 +212,8 @@ export class Session {
     this.#keeping = keeping;
   }
 
-  #seed(given: SessionEvent): void {
+  /** The next event of a log that was given, as a copy of its own. */
+  #checked(given: SessionEvent): SessionEvent {
     const seq = this.#events.length;
     const refuse = (problem: string): never => {
       throw new ArgumentError(
@@ -208,7 +231,7 @@ export class Session {
       shapeProblem(event.type, event.data) ??
       this.#brackets.problem(event.type, event.data);
     if (problem !== undefined) refuse(problem);
-    this.#push(event);
+    return event;
   }
 
   #copy(type: SessionEventType, data: unknown): unknown {
@@ -245,7 +268,10 @@ export class Session {
     this.#snapshot = undefined;
     this.#brackets.push(event);
     this.#history.push(event);
-    if (event.type === 'request/header') this.#lastHeader = event.data.header;
+    if (event.type === 'turn/end') {
+      this.#completed = this.#events.length;
+      this.#prefix = undefined;
+    } else if (event.type === 'request/header') this.#lastHeader = event.data.header;
     else if (event.type === 'request/context') this.#lastContext = event.data;
   }
 

@@ -36,6 +36,12 @@ interface Carried<Info> {
 }
 type Carriers = { [T in keyof LifecycleEvents]: Carried<LifecycleEvents[T]> };
 
+/** Tells the end of one run; only the first call counts. */
+export type SubagentEnd = (
+  stopReason: SubagentStopReason,
+  output?: readonly ContentBlock[],
+) => void;
+
 /** Tells of published children, each start with exactly one end, on behalf of their parent. */
 export class SubagentLifecycle {
   readonly #emitter: Emitter<Carriers>;
@@ -57,10 +63,7 @@ export class SubagentLifecycle {
   }
 
   /** Tell the start now. Returns what tells the end, once. */
-  start(
-    parent: Agent,
-    child: Omit<SubagentRunInfo, 'runId'>,
-  ): (stopReason: SubagentStopReason, output?: readonly ContentBlock[]) => void {
+  start(parent: Agent, child: Omit<SubagentRunInfo, 'runId'>): SubagentEnd {
     const info: SubagentRunInfo = Object.freeze({ runId: RunId(newId()), ...child });
     let open = true;
     this.#emitter.emit('subagent/start', { parent, info });

@@ -1,14 +1,17 @@
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
+import type { Logger } from '../base/logger.ts';
+import { takeBack } from '../base/take-back.ts';
 import { assertObjectJsonSchema } from '../tools/json-schema.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
-import type { SubagentLifecycle } from './lifecycle.ts';
-import type { SubagentRun, SubagentStartRequest } from './provider.ts';
+import type { SubagentEnd, SubagentLifecycle } from './lifecycle.ts';
+import type { SubagentResult, SubagentRun, SubagentStartRequest } from './provider.ts';
 import type { ProviderRegistry } from './registry.ts';
 
 /** What a start is decided with. */
@@ -17,6 +20,7 @@ export interface OneShotContext {
   readonly agents: { get(id: SessionId): Agent | undefined };
   readonly providers: ProviderRegistry;
   readonly lifecycle: SubagentLifecycle;
+  readonly logger: Logger;
   /** Holds for every child, whatever its provider can do. */
   readonly maxDepth: number | undefined;
 }
@@ -50,10 +54,12 @@ const REQUEST = {
 export async function startOneShot(
   context: OneShotContext,
   name: string,
-  request: SubagentStartRequest,
+  given: SubagentStartRequest,
 ): Promise<SubagentRun> {
   if (typeof name !== 'string') throw new ArgumentError('A provider is named by a text.');
-  assertOptions('A start request', request, REQUEST);
+  assertOptions('A start request', given, REQUEST);
+  // Read once: what was checked is what the provider gets.
+  const request = { ...given };
   const { parent, label, signal, maxDepth, outputSchema } = request;
   if (parent?.id === undefined || context.agents.get(parent.id) !== parent) {
     const isHandle = (parent as { agent?: unknown } | undefined)?.agent !== undefined;
@@ -61,7 +67,7 @@ export async function startOneShot(
       'UNAUTHORIZED',
       isHandle
         ? 'Cannot start a child: its parent is a handle; give the agent itself, `handle.agent`.'
-        : `Cannot start a child: its parent "${parent?.id}" is not the live agent of that id.`,
+        : `Cannot start a child: its parent "${printed(parent?.id)}" is not the live agent of that id.`,
     );
   }
   assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
@@ -84,7 +90,18 @@ export async function startOneShot(
   }
   childDepth(parent, context.maxDepth);
 
-  const run = await provider.start({ ...request, descriptor });
+  const returned: unknown = await provider.start({ ...detached(request), descriptor });
+  const problem = runProblem(returned);
+  if (problem !== undefined) {
+    const { dispose, result } = (returned ?? {}) as Partial<SubagentRun>;
+    // Whatever it made, nobody else can let go of it.
+    void Promise.allSettled([result]);
+    if (typeof dispose === 'function') {
+      await takeBack(context.logger, () => dispose.call(returned));
+    }
+    throw new ArgumentError(`The provider "${name}" returned no run: ${problem}.`);
+  }
+  const run = returned as SubagentRun;
   const { id, localAgent, result } = run;
   const end = context.lifecycle.start(parent, {
     provider: name,
@@ -93,9 +110,53 @@ export async function startOneShot(
   });
   // Reactions run later, so even a result that was settled already is told after its start.
   result.then(
-    ({ stopReason, output }) => end(stopReason, output),
+    (value) => end(...outcomeOf(value)),
     // The failure itself is the holder's, who has the promise.
     () => end('error'),
   );
   return run;
+}
+
+/** A caller may go on with its own objects: what is read after this tick is a copy of them. */
+function detached(request: SubagentStartRequest): SubagentStartRequest {
+  const { agentOptions, outputSchema, toolFilter, limits } = request;
+  return {
+    ...request,
+    ...(agentOptions === undefined ? {} : { agentOptions: { ...agentOptions } }),
+    ...(outputSchema === undefined ? {} : { outputSchema: structuredClone(outputSchema) }),
+    ...(toolFilter === undefined ? {} : { toolFilter: copyOfLists(toolFilter) }),
+    ...(limits === undefined ? {} : { limits: { ...limits } }),
+  };
+}
+
+/** Whatever the lists are: whoever applies the filter says what is wrong with it. */
+function copyOfLists<T extends object>(filter: T): T {
+  const copies = Object.entries(filter).map(([key, list]: [string, unknown]) => [
+    key,
+    Array.isArray(list) ? [...(list as unknown[])] : list,
+  ]);
+  return Object.fromEntries(copies) as T;
+}
+
+/** What keeps a provider's answer from being a run, or `undefined`. */
+function runProblem(returned: unknown): string | undefined {
+  if (typeof returned !== 'object' || returned === null) {
+    return `it is ${returned === null ? 'null' : typeof returned}`;
+  }
+  const { id, localAgent, result, dispose } = returned as Partial<SubagentRun>;
+  if (typeof id !== 'string' || id === '') return 'it has no id';
+  if (typeof result?.then !== 'function') return 'its result is no promise';
+  if (typeof dispose !== 'function') return 'it cannot be disposed';
+  return localAgent === undefined || localAgent?.id === id
+    ? undefined
+    : 'its agent is not the one of its id';
+}
+
+/** What a result says of its end, even one that is not what a provider has to give. */
+function outcomeOf(value: SubagentResult | undefined): Parameters<SubagentEnd> {
+  const { stopReason, output } = value ?? {};
+  return [
+    typeof stopReason === 'string' ? stopReason : 'error',
+    Array.isArray(output) ? output : [],
+  ];
 }

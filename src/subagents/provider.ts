@@ -1,6 +1,10 @@
 import type { ContentBlock } from '../../protocol/content.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { ObjectJsonSchema, SubagentDescriptor } from '../../protocol/session-events.ts';
+import type {
+  ObjectJsonSchema,
+  SessionEvent,
+  SubagentDescriptor,
+} from '../../protocol/session-events.ts';
 import type { AgentLimits } from '../agent/agent-host.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import type { ToolFilter } from '../tools/registry.ts';
@@ -86,7 +90,10 @@ export interface SubagentResult {
   /** Present only when a schema was asked for and a valid value was handed in. */
   readonly structured?: unknown;
   readonly stopReason: SubagentStopReason;
-  /** Why it failed, as `CODE: message`, in at most 4096 bytes of UTF-8. */
+  /**
+   * Why it failed, or who refused it and why, as `CODE: message` (a hook that kept the child from
+   * a step: `BLOCKED: reason`), in at most 4096 bytes of UTF-8.
+   */
   readonly diagnostic?: string;
 }
 
@@ -111,6 +118,21 @@ export interface SubagentRun {
   dispose(): Promise<void>;
 }
 
+/** An order to prepare one durable child, whose id is reserved already. */
+export interface ContinuableCreateRequest {
+  readonly sessionId: SessionId;
+  /** Whose finished turns the child may begin with. */
+  readonly parent: Agent;
+  /** Ends the preparation only. */
+  readonly signal: AbortSignal;
+}
+
+/** Data, never an agent or a handle. */
+export interface ContinuableCreateSpec {
+  /** Finished turns of the parent, contiguous from 0; absent for a fresh child. */
+  readonly seed?: readonly SessionEvent[];
+}
+
 /**
  * One way to run child agents, by name. Contract: starts may overlap, and cancelling, failing
  * or disposing one run changes nothing for another. What `start` built before it rejects, it
@@ -129,4 +151,9 @@ export interface SubagentProvider {
    * caller's. A session-backed child gets `request.descriptor` into its first turn.
    */
   start(request: ResolvedSubagentStartRequest): Promise<SubagentRun>;
+  /**
+   * What a durable child of this provider begins with. Having this method is the capability.
+   * Whoever asks makes the child, tells it, ends it and resumes it; preparations may overlap.
+   */
+  prepareContinuable?(request: ContinuableCreateRequest): Promise<ContinuableCreateSpec>;
 }

@@ -73,6 +73,12 @@ function assertProvider(value: unknown): asserts value is SubagentProvider {
     throw new ArgumentError(`The provider "${provider.name}" ${what}.`);
   };
   if (typeof provider.start !== 'function') refuse('has no start method');
+  if (
+    provider.prepareContinuable !== undefined &&
+    typeof provider.prepareContinuable !== 'function'
+  ) {
+    refuse('has a prepareContinuable that is no method');
+  }
   if (typeof provider.inheritsParentContext !== 'boolean') {
     refuse('does not say whether its children see the turns of their parent');
   }

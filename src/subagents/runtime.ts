@@ -34,6 +34,7 @@ export class SubagentRuntime {
       agents,
       providers: new ProviderRegistry(logger),
       lifecycle: new SubagentLifecycle(logger),
+      logger,
       maxDepth,
     };
   }

@@ -9,11 +9,14 @@ import { text } from './stubs.ts';
 
 const signal = (): AbortSignal => new AbortController().signal;
 
-/** A harness, and starts of `spawn` below its root. */
-export async function spawning(options: TestHarnessOptions = {}) {
+/** A harness, and starts of `spawn` below its root, or of the provider that is named. */
+export async function spawning({
+  provider = 'spawn',
+  ...options
+}: TestHarnessOptions & { readonly provider?: string } = {}) {
   const t = await testHarness(options);
-  const start = (more: Partial<SubagentStartRequest> = {}) =>
-    t.harness.subagents.start('spawn', {
+  const start = (more: Partial<SubagentStartRequest> = {}, name = provider) =>
+    t.harness.subagents.start(name, {
       parent: t.root,
       prompt: [text('Work.')],
       signal: signal(),
@@ -23,8 +26,8 @@ export async function spawning(options: TestHarnessOptions = {}) {
     ...t,
     start,
     /** Start, wait for the result, dispose. */
-    async run(more: Partial<SubagentStartRequest> = {}) {
-      const run = await start(more);
+    async run(more: Partial<SubagentStartRequest> = {}, name = provider) {
+      const run = await start(more, name);
       const result = await run.result;
       const child = run.localAgent!;
       await run.dispose();

@@ -75,6 +75,6 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
 }
 
 /** The types of a session's events, in order; chunks left out. */
-export function eventTypes(session: Session): string[] {
+export function eventTypes(session: Pick<Session, 'events'>): string[] {
   return session.events.map(({ type }) => type).filter((type) => type !== 'assistant/chunk');
 }
