@@ -2,6 +2,28 @@ import type { Failure } from './model.ts';
 import { printed } from './error-record.ts';
 import { HarnessError } from './errors.ts';
 
+/** Codes this library gives to failures of model requests. An adapter may have others. */
+export const MODEL_FAILURE_CODES = [
+  'ABORTED',
+  'AUTH',
+  'CONTENT_FILTER',
+  'CONTEXT_WINDOW_EXCEEDED',
+  'EMPTY_RESPONSE',
+  'INVALID_REQUEST',
+  'INVALID_RESPONSE',
+  'MISSING_CREDENTIAL',
+  'NO_ADAPTER',
+  'QUOTA',
+  'RATE_LIMIT',
+  'RESPONSE_TOO_LARGE',
+  'SCRIPT_EXHAUSTED',
+  'SERVER',
+  'TIMEOUT',
+  'TRANSPORT',
+  'UNKNOWN',
+] as const;
+type ModelFailureCode = (typeof MODEL_FAILURE_CODES)[number];
+
 const MESSAGE_CHARS = 4_096;
 const CODE_CHARS = 256;
 /** How much of an error answer's body is told. */
@@ -130,7 +152,7 @@ const CONTEXT_EXCEEDED =
   /context.{0,12}(length|window|size)|maximum context|too many (input )?tokens|(prompt|input) is too long|token limit/i;
 const QUOTA_EXCEEDED = /insufficient.quota|billing|credit balance/i;
 
-function codeByStatus(status: number, said: string): string {
+function codeByStatus(status: number, said: string): ModelFailureCode {
   switch (status) {
     case 401:
     case 403:
@@ -222,7 +244,7 @@ function networkCode(thrown: unknown, depth: number): string | undefined {
     : undefined;
 }
 
-function codeByName(name: unknown): string | undefined {
+function codeByName(name: unknown): ModelFailureCode | undefined {
   switch (name) {
     case 'AI_LoadAPIKeyError':
       return 'MISSING_CREDENTIAL';
@@ -246,7 +268,7 @@ function codeByName(name: unknown): string | undefined {
 }
 
 /** Error objects inside a stream name their kind in `type`. */
-function codeByType(type: unknown, message: string): string {
+function codeByType(type: unknown, message: string): ModelFailureCode {
   switch (type) {
     case 'authentication_error':
     case 'permission_error':

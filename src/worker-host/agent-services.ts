@@ -5,7 +5,7 @@
  */
 import { fail, succeed, toErrorRecord } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
-import { ArgumentError, HarnessError, ProtocolError } from '../../protocol/errors.ts';
+import { ArgumentError, ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type {
   ClaimBoundary,
   ClaimReply,
@@ -29,42 +29,17 @@ import type { Session } from '../session/session.ts';
 import type { UserMessage } from '../../protocol/content.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
 
-/** What the services need of their agent; all of it decided on main. */
-export interface ServedAgent {
-  readonly id: string;
-  readonly session: Session;
-  readonly options: AgentOptions;
-  readonly route: ModelRoute | undefined;
-  readonly conversation: Conversation;
-  /** Resolves when every accepted message is committed or withdrawn. */
-  accepted(): Promise<void>;
-  /** Decide, in this tick, whether a turn opens; if not, the agent is idle from this line on. */
-  takeTurn(): { turn: OpenTurn; messages: readonly UserMessage[] } | undefined;
-  /** What joins the open turn at its next step. */
-  takeStep(turn: OpenTurn): readonly UserMessage[];
-  /** System text and tools for the next step. */
-  compose(turn: OpenTurn): Promise<{ system: string | undefined; tools: readonly ToolSpec[] }>;
-}
-
 export class AgentServices implements HostServices {
   readonly #agent: ServedAgent;
   readonly #residency: Residency;
   readonly #desk: ToolDesk;
-  readonly #gateway: ModelGateway;
-  readonly #logger: Logger;
+  readonly #models: ModelCalls;
 
-  constructor(parts: {
-    readonly agent: ServedAgent;
-    readonly residency: Residency;
-    readonly desk: ToolDesk;
-    readonly gateway: ModelGateway;
-    readonly logger: Logger;
-  }) {
+  constructor(parts: ModelCallParts & { readonly desk: ToolDesk }) {
     this.#agent = parts.agent;
     this.#residency = parts.residency;
     this.#desk = parts.desk;
-    this.#gateway = parts.gateway;
-    this.#logger = parts.logger;
+    this.#models = new ModelCalls(parts);
   }
 
   claim(boundary: ClaimBoundary, concluded: boolean): Promise<Outcome<ClaimReply>> {
@@ -81,16 +56,20 @@ export class AgentServices implements HostServices {
         if (!this.#residency.takesTurns) return { kind: 'idle' };
         const taken = this.#agent.takeTurn();
         if (taken === undefined) return { kind: 'idle' };
-        return this.#enter(taken.turn, taken.messages);
+        return this.#enter(taken.turn, taken.messages, false);
       }
       const turn = conversation.open;
       if (turn === undefined || this.#agent.session.open?.step !== undefined) {
         throw new ProtocolError('PROTOCOL_VIOLATION', 'A claim of a step is out of phase.');
       }
       if (turn.signal.aborted) return aborted(turn);
-      const messages = this.#agent.takeStep(turn);
-      if (messages.length === 0 && concluded) return { kind: 'close', turn: turn.number };
-      return this.#enter(turn, messages);
+      let messages = this.#agent.takeStep(turn);
+      if (messages.length === 0 && concluded) {
+        const given = await this.#lastChance(turn);
+        if ('kind' in given) return given;
+        messages = given;
+      }
+      return this.#enter(turn, messages, concluded);
     });
   }
 
@@ -113,64 +92,56 @@ export class AgentServices implements HostServices {
   }
 
   openModel(request: ModelCallRequest): Promise<Outcome<ModelCallReply>> {
-    return this.#answer(async () => {
-      const { conversation, options, route, id } = this.#agent;
-      const turn = conversation.expectStep(request.turn, request.step);
-      conversation.expectAttempt(turn, request.attempt);
-      const { provider, model, maxTokens } = options;
-      if (provider === undefined || model === undefined || route === undefined) {
-        throw new ArgumentError(
-          `The agent "${id}" has no model to ask: set its provider and model.`,
-        );
-      }
-      const built = conversation.openRequest({
-        provider,
-        model,
-        ...(maxTokens === undefined ? {} : { maxTokens }),
-      });
-      const stream = conversation.openStream(turn, built, route.kind === 'module');
-      if (route.kind === 'module') {
-        const knownMessages = this.#residency.knownMessages;
-        this.#residency.knownMessages = built.messages.length;
-        const messages = built.messages.slice(knownMessages);
-        return { route: 'here', stream, knownMessages, request: { ...built, messages } };
-      }
-      const { link } = this.#residency;
-      // In a later macrotask than the reply, which the parts must not overtake.
-      setImmediate(() => {
-        this.#gateway
-          .open({
-            route,
-            request: built,
-            signal: turn.signal,
-            stream,
-            onPart: (part) => conversation.chunk(turn, stream, part),
-            send: (parts, bytes) => link.sendParts(stream, parts, bytes),
-            ready: () => link.credit(),
-          })
-          // The thread got an error finish; what could not be logged is for whoever looks.
-          .catch((error: unknown) => {
-            const fields = { agent: id, error: toErrorRecord(error) };
-            this.#logger.warn(fields, 'A model stream could not be logged.');
-          });
-      });
-      return { route: 'host', stream };
-    });
+    return this.#answer(() => this.#models.open(request));
   }
 
-  async #enter(turn: OpenTurn, messages: readonly UserMessage[]): Promise<ClaimReply> {
-    const { conversation, session } = this.#agent;
+  /**
+   * A concluded step, and nothing waits: hooks get their last chance to give the turn more to do.
+   * @returns what they gave it, or how the turn ends without
+   */
+  async #lastChance(turn: OpenTurn): Promise<ClaimReply | readonly UserMessage[]> {
+    const { hooks, agent } = this.#agent;
     try {
-      const { system, tools } = await this.#agent.compose(turn);
-      turn.system = system;
-      turn.tools = tools;
+      await whileRunning(turn, this.#residency, async () => {
+        const context = { agent, turn: turn.number, signal: turn.signal };
+        await hooks.run('agent/turn-stopping', context, () => {});
+        // What was accepted meanwhile can be claimed once it is committed.
+        await this.#agent.accepted();
+      });
+      this.#assertRunning(turn);
     } catch (error) {
-      this.#assertLive();
-      if (turn.signal.aborted) return aborted(turn);
-      return ended(turn, error);
+      return this.#failed(turn, error);
     }
-    this.#assertLive();
-    if (turn.signal.aborted) return aborted(turn);
+    // The look and the answer are one tick: what comes later opens a turn of its own.
+    const messages = this.#agent.takeStep(turn);
+    return messages.length === 0 ? { kind: 'close', turn: turn.number } : messages;
+  }
+
+  async #enter(
+    turn: OpenTurn,
+    claimed: readonly UserMessage[],
+    concluded: boolean,
+  ): Promise<ClaimReply> {
+    const { conversation, session } = this.#agent;
+    const { number } = turn;
+    let decision: Awaited<ReturnType<typeof decideStep>>;
+    try {
+      decision = await decideStep(this.#agent, this.#residency, turn, claimed);
+      this.#assertRunning(turn);
+    } catch (error) {
+      return this.#failed(turn, error);
+    }
+    if (decision.kind === 'reject') {
+      const { reason } = decision;
+      turn.block = reason === undefined ? {} : { reason };
+      return { kind: 'end', turn: number, reason: { kind: 'blocked' } };
+    }
+    const { messages } = decision;
+    if (messages.length === 0) {
+      // Nothing to be told: a turn that has not begun is over, and one that is done ends.
+      if (turn.step === 0) return { kind: 'end', turn: number, reason: { kind: 'completed' } };
+      if (concluded) return { kind: 'close', turn: number };
+    }
     conversation.openStep(turn, messages);
     // The step is open in the log from here on: whatever happens, the loop closes it, so the
     // answer is `enter` even if the turn was told to stop meanwhile.
@@ -183,7 +154,13 @@ export class AgentServices implements HostServices {
       return ended(turn, error);
     }
     this.#assertLive();
-    return { kind: 'enter', turn: turn.number, step: turn.step };
+    return { kind: 'enter', turn: number, step: turn.step };
+  }
+
+  /** The end of a turn for what was thrown in it, unless it was told to stop. */
+  #failed(turn: OpenTurn, error: unknown): ClaimReply {
+    this.#assertLive();
+    return turn.signal.aborted ? aborted(turn) : ended(turn, error);
   }
 
   /** Outcomes cross the wall; a protocol violation ends the thread instead. */
@@ -199,7 +176,7 @@ export class AgentServices implements HostServices {
 
   #assertLive(): void {
     if (!this.#residency.isLive) {
-      throw new HarnessError('WORKER_EXITED', 'This thread is being ended; it gets no more work.');
+      throw new WorkerError('WORKER_EXITED', 'This thread is being ended; it gets no more work.');
     }
   }
 }

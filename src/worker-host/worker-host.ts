@@ -1,6 +1,5 @@
 /** Runs agents in worker threads: gives each its thread, its link and what its calls reach. */
-import { SubagentError } from '../../protocol/errors.ts';
-import { HarnessError, ProtocolError } from '../../protocol/errors.ts';
+import { ProtocolError, SubagentError, WorkerError } from '../../protocol/errors.ts';
 import { MessageId } from '../../protocol/ids.ts';
 import type { ToolResultMessage } from '../../protocol/content.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
@@ -146,7 +145,7 @@ export class WorkerHost implements AgentHost {
       });
     } catch (error) {
       // What the init holds cannot be cloned, or the thread died in between.
-      thread.kill(new HarnessError('WORKER_START_FAILED', 'The agent could not be handed over.'));
+      thread.kill(new WorkerError('WORKER_START_FAILED', 'The agent could not be handed over.'));
       await thread.ended;
       throw error;
     }
@@ -161,7 +160,7 @@ export class WorkerHost implements AgentHost {
       spec.tools.addModuleTools(tools);
       if (isFirst) spec.tools.assertFilters();
     } catch (error) {
-      residency.kill(new HarnessError('WORKER_START_FAILED', 'The start was refused.'));
+      residency.kill(new WorkerError('WORKER_START_FAILED', 'The start was refused.'));
       await residency.ended;
       throw error;
     }
