@@ -20,7 +20,7 @@ import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
-import type { AgentHost, PendingInput, PreparedAgent } from './agent-host.ts';
+import type { AgentHost, PreparedAgent } from './agent-host.ts';
 import { checkHostOptions, checkMakeOptions, checkedAgentOptions } from './create-options.ts';
 import type {
   CreateAgentOptions,
@@ -30,8 +30,8 @@ import type {
   ResumeAgentOptions,
 } from './create-options.ts';
 import { Directory } from './directory.ts';
-import { ownerGone } from './entry.ts';
-import type { Entry } from './entry.ts';
+import { Entry, ownerGone } from './entry.ts';
+import type { Registries } from './entry.ts';
 import { HostAgent } from './host-agent.ts';
 import type { HostHandle } from './host-agent.ts';
 import type { AgentHookChains } from './hooks.ts';
@@ -55,6 +55,7 @@ export class Agents {
   readonly #host: AgentHost;
   readonly #directory = new Directory();
   readonly #entries = new Map<Agent, Entry>();
+  readonly #registries: Registries;
   readonly #making = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
@@ -62,7 +63,14 @@ export class Agents {
     this.#options = options;
     this.observers = new Emitter(options.logger);
     this.#host = options.host(this.observers);
-    const { sessions } = options;
+    const { sessions, hooks } = options;
+    this.#registries = {
+      directory: this.#directory,
+      entries: this.#entries,
+      sessions,
+      hooks,
+      observers: this.observers,
+    };
     // The log of a new session is kept from its first accepted message on, in one transaction
     // with it: an agent that was never told anything leaves no row. If that write fails, the
     // next message tries again.
@@ -228,11 +236,7 @@ export class Agents {
       this.#options.defaultModel,
       this.#options.models,
     );
-    const { signal, release } = joinSignals([
-      this.#closing.signal,
-      options.signal,
-      owning?.ending.signal,
-    ]);
+    const { signal, release } = joinSignals([this.#closing.signal, options.signal, owning?.ending]);
     const made = deferred<void>();
     owning?.makings.add(made.promise);
     const scope = new Scope();
@@ -292,20 +296,19 @@ export class Agents {
   ): Promise<AgentHandle> {
     const { agent } = prepared;
     this.#options.sessions.enter(session);
-    const entry = this.#entry(prepared, session, owning);
+    const entry = new Entry(prepared, session, owning, this.#registries);
     // A listener may end the owner, the agent itself or the whole harness: looked at anew
     // after every announcement.
     const assertWanted = (): void => {
       this.#assertOpen();
-      if (owning?.ending.signal.aborted === true) throw ownerGone(owning.handle.agent);
-      if (entry.ending.signal.aborted)
-        throw new SubagentError('DRAINING', `"${agent.id}" was disposed.`);
+      if (owning?.ending.aborted === true) throw ownerGone(owning.agent);
+      if (entry.ending.aborted) throw new SubagentError('DRAINING', `"${agent.id}" was disposed.`);
     };
     try {
       assertWanted();
       this.#directory.add(agent);
       this.#entries.set(agent, entry);
-      owning?.children.add(entry.handle);
+      owning?.children.add(entry);
       this.observers.emitOrThrow('agent/created', { agent });
       assertWanted();
       prepared.activate();
@@ -316,57 +319,6 @@ export class Agents {
       });
     }
     return Promise.resolve(entry.handle);
-  }
-
-  #entry(prepared: PreparedAgent, session: Session, owning: Entry | undefined): Entry {
-    let disposal: Promise<void> | undefined;
-    const dispose = (pending: PendingInput): Promise<void> => {
-      if (disposal !== undefined) return disposal;
-      const { promise, resolve } = deferred<void>();
-      // Both set before anything is told: a listener may come here again.
-      disposal = promise;
-      entry.ending.abort(ownerGone(prepared.agent));
-      resolve(this.#end(prepared, session, entry, owning, pending));
-      return promise;
-    };
-    const handle: AgentHandle = {
-      agent: prepared.agent,
-      dispose: () => dispose('discard'),
-      [Symbol.asyncDispose]: () => dispose('discard'),
-    };
-    const entry: Entry = {
-      handle,
-      children: new Set(),
-      makings: new Set(),
-      ending: new AbortController(),
-      dispose,
-    };
-    return entry;
-  }
-
-  async #end(
-    prepared: PreparedAgent,
-    session: Session,
-    entry: Entry,
-    owning: Entry | undefined,
-    pending: PendingInput,
-  ): Promise<void> {
-    const { agent } = prepared;
-    // Cancelled from the top down in this tick, released from the bottom up.
-    const own = prepared.dispose(pending);
-    const children = [...entry.children].map((child) => child.dispose());
-    const ends = await Promise.allSettled([...children, ...entry.makings, own]);
-    owning?.children.delete(entry.handle);
-    this.#entries.delete(agent);
-    const wasLive = this.#directory.isLive(agent);
-    this.#directory.remove(agent);
-    if (wasLive) this.observers.emit('agent/disposed', { agent });
-    this.#options.hooks.forget(agent);
-    const [left] = await Promise.allSettled([this.#options.sessions.leave(session)]);
-    const failures = [...ends, left].flatMap((end) =>
-      end?.status === 'rejected' ? [end.reason as unknown] : [],
-    );
-    assertTornDown(`The agent "${agent.id}"`, failures);
   }
 
   /** Another process took the session over: what this one still does with it would be lost. */
@@ -383,7 +335,7 @@ export class Agents {
 
   #entryOf(owner: Agent): Entry {
     const entry = this.#entries.get(owner);
-    if (entry === undefined || entry.ending.signal.aborted || !this.#directory.isLive(owner)) {
+    if (entry === undefined || entry.ending.aborted || !this.#directory.isLive(owner)) {
       throw ownerGone(owner);
     }
     return entry;

@@ -1,16 +1,93 @@
+/**
+ * What main keeps of one live agent besides itself: what it owns, and its one ending. Nothing
+ * here decides that an agent ends.
+ */
 import { SubagentError } from '../../protocol/errors.ts';
-import type { Agent, AgentHandle } from './agent.ts';
-import type { PendingInput } from './agent-host.ts';
+import { deferred } from '../base/deferred.ts';
+import type { Emitter } from '../base/emitter.ts';
+import { assertTornDown } from '../base/teardown.ts';
+import type { Session } from '../session/session.ts';
+import type { Sessions } from '../session/sessions.ts';
+import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
+import type { PendingInput, PreparedAgent } from './agent-host.ts';
+import type { Directory } from './directory.ts';
+import type { AgentHookChains } from './hooks.ts';
 
-/** What is known of one live agent besides itself. */
-export interface Entry {
+/** What an agent is removed from when it has ended. */
+export interface Registries {
+  readonly directory: Directory;
+  readonly entries: Map<Agent, Entry>;
+  readonly sessions: Sessions;
+  readonly hooks: AgentHookChains;
+  readonly observers: Emitter<AgentEvents>;
+}
+
+export class Entry {
+  readonly agent: Agent;
   readonly handle: AgentHandle;
-  readonly children: Set<AgentHandle>;
+  readonly children = new Set<Entry>();
   /** Children that are being made. */
-  readonly makings: Set<Promise<void>>;
+  readonly makings = new Set<Promise<void>>();
+  readonly #ending = new AbortController();
+  readonly #prepared: PreparedAgent;
+  readonly #session: Session;
+  readonly #owner: Entry | undefined;
+  readonly #registries: Registries;
+  #disposal: Promise<void> | undefined;
+
+  constructor(
+    prepared: PreparedAgent,
+    session: Session,
+    owner: Entry | undefined,
+    registries: Registries,
+  ) {
+    this.agent = prepared.agent;
+    this.#prepared = prepared;
+    this.#session = session;
+    this.#owner = owner;
+    this.#registries = registries;
+    this.handle = {
+      agent: prepared.agent,
+      dispose: () => this.dispose('discard'),
+      [Symbol.asyncDispose]: () => this.dispose('discard'),
+    };
+  }
+
   /** Aborted when it is being disposed: it owns nothing new. */
-  readonly ending: AbortController;
-  dispose(pending: PendingInput): Promise<void>;
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** Memoised: all callers wait for the one teardown. */
+  dispose(pending: PendingInput): Promise<void> {
+    if (this.#disposal !== undefined) return this.#disposal;
+    const { promise, resolve } = deferred<void>();
+    // Both set before anything is told: a listener may come here again.
+    this.#disposal = promise;
+    this.#ending.abort(ownerGone(this.agent));
+    resolve(this.#end(pending));
+    return promise;
+  }
+
+  async #end(pending: PendingInput): Promise<void> {
+    const { agent } = this;
+    const { directory, entries, sessions, hooks, observers } = this.#registries;
+    // Cancelled from the top down in this tick, released from the bottom up.
+    const own = this.#prepared.dispose(pending);
+    const children = [...this.children].map((child) => child.handle.dispose());
+    const ends = await Promise.allSettled([...children, ...this.makings, own]);
+    this.#owner?.children.delete(this);
+    entries.delete(agent);
+    const wasLive = directory.isLive(agent);
+    directory.remove(agent);
+    if (wasLive) observers.emit('agent/disposed', { agent });
+    hooks.forget(agent);
+    const [left] = await Promise.allSettled([sessions.leave(this.#session)]);
+    const failures = [...ends, left].flatMap((end) =>
+      end?.status === 'rejected' ? [end.reason as unknown] : [],
+    );
+    assertTornDown(`The agent "${agent.id}"`, failures);
+  }
 }
 
 export const ownerGone = (owner: Agent): SubagentError =>

@@ -78,7 +78,7 @@ describe('fork', () => {
     const { child, result } = await t.run();
     expect(result).toEqual({ output: [text('Done.')], stopReason: 'completed' });
     expect(turns(ownEvents(child))).toEqual([2]);
-    const [request] = ownEvents(child).filter(({ type }) => type === 'request/header');
+    const request = ownEvents(child).find(({ type }) => type === 'request/header');
     expect(request!.data).toMatchObject({ reason: 'resume' });
     const [before, task] = [shown(t.model.requests[1]!), shown(t.model.requests[2]!)];
     expect(before).toEqual(expect.arrayContaining(['user: Look!', 'user has a result']));
