@@ -71,16 +71,22 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
     return this.#chain(type).some((entry) => entry.agent === undefined || entry.agent === agent);
   }
 
-  /** Ask the chain; `last` decides where no hook does. Rejects with what a hook throws. */
+  /**
+   * Ask the chain; `last` decides where no hook does. Rejects with what a hook throws.
+   *
+   * @param signal once it is aborted no further hook is asked: `next` rejects with its reason.
+   */
   run<T extends keyof Shapes>(
     type: T,
     context: Shapes[T]['context'],
     last: () => Shapes[T]['decision'] | Promise<Shapes[T]['decision']>,
+    signal?: AbortSignal,
   ): Promise<Shapes[T]['decision']> {
     const chain = this.#chain(type).filter(
       ({ agent }) => agent === undefined || agent === context.agent,
     );
     const from = async (index: number): Promise<unknown> => {
+      signal?.throwIfAborted();
       const entry = chain[index];
       if (entry === undefined) return last();
       let rest: Promise<unknown> | undefined;

@@ -10,26 +10,30 @@ export interface ParsedArguments {
 const MAX_DEPTH = 128;
 const MAX_VALUES = 50_000;
 
-/** Read the raw arguments of a call. Empty text is an object without properties. */
+/**
+ * Read the raw arguments of a call. Empty text is an object without properties. Of a key that is
+ * given twice the last value counts, as for every reader of JSON. A negative zero means 0.
+ */
 export function parseArguments(raw: string): ParsedArguments {
   if (raw.trim() === '') return { args: deepFreeze({}) };
-  let args: Json;
+  const root: { args: Json } = { args: null };
   try {
-    args = JSON.parse(raw) as Json;
+    root.args = JSON.parse(raw) as Json;
   } catch (error) {
     const why = error instanceof Error ? error.message.slice(0, 200) : 'unreadable';
     return { args: raw, problem: `they are not valid JSON (${why})` };
   }
-  const problem = problemOf(args);
-  return problem === undefined ? { args: deepFreeze(args) } : { args: raw, problem };
+  const problem = problemOf(root);
+  return problem === undefined ? { args: deepFreeze(root.args) } : { args: raw, problem };
 }
 
 /**
  * What JSON text can say and our JSON cannot carry on: it is looked at level by level before
- * anything recursive is. Also turns -0, which is no JSON of ours, into 0.
+ * anything recursive is. Also turns -0, which is no JSON of ours, into 0, in place: a model that
+ * writes it means zero, and no correction it could make would say more.
  */
-function problemOf(args: Json): string | undefined {
-  let level: unknown[] = [{ args }];
+function problemOf(root: { readonly args: Json }): string | undefined {
+  let level: unknown[] = [root];
   let values = 0;
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_DEPTH) return `they are nested more than ${MAX_DEPTH} levels deep`;

@@ -6,6 +6,9 @@
  * A call is logged when it starts and its body runs only once that is committed, so that no
  * effect is older than its record. Every call that was logged gets one result, in order, unless
  * its record could not be committed or its thread is gone.
+ *
+ * Hooks are asked about one call at a time: before its body once all before it were, and about
+ * its result once all before it are told. Where there are none nothing waits for them.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, WorkerError } from '../../protocol/errors.ts';
@@ -16,7 +19,7 @@ import type {
   ToolSettled,
 } from '../../protocol/host-services.ts';
 import type { CallId } from '../../protocol/ids.ts';
-import type { Json } from '../../protocol/json.ts';
+import type { ToolContext } from '../../protocol/tool.ts';
 import type { Clock } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
@@ -24,9 +27,12 @@ import type { Logger } from '../base/logger.ts';
 import { parseArguments } from './arguments.ts';
 import type { ParsedArguments } from './arguments.ts';
 import { runBody } from './execute.ts';
-import { planCall } from './plan.ts';
+import { askAfter, askBefore } from './hooked.ts';
+import type { HookedCall, ToolHookChains } from './hooked.ts';
+import type { ToolHooks } from './hooks.ts';
+import { planAfterHooks, planCall } from './plan.ts';
 import type { Plan } from './plan.ts';
-import type { ToolScope } from './registry.ts';
+import type { EndedCall, ToolScope } from './registry.ts';
 import * as results from './results.ts';
 import type { ToolResult } from './results.ts';
 import { Schedule } from './schedule.ts';
@@ -35,26 +41,26 @@ export type { ToolErrorCode, ToolResult } from './results.ts';
 
 /** What a desk tells its agent's log. Main, in the tick in which it happens. */
 export interface DeskPorts {
-  /** Handed to bodies on main as `context.agent`. */
-  readonly agent: unknown;
+  /** Handed to bodies on main and to hooks. */
+  readonly agent: object;
   /** Append the call now, synchronously. Resolves when it is committed. */
   started(call: ToolCallRequest): Promise<void>;
   /** Append the result. Called in the order of the calls. */
   settled(call: ToolCallRequest, result: ToolResult): void;
 }
 
-/** Told of every result as it enters the log. `args` is the raw text when that was no JSON. */
-export type ResultListener = (call: ToolCallRequest, result: ToolResult, args: Json) => void;
-
 interface Entry {
   readonly request: ToolCallRequest;
   readonly signal: AbortSignal;
   readonly parsed: ParsedArguments;
-  /** Its end, or that its body is to be run in the thread. */
-  readonly reply: Deferred<ToolCallReply>;
+  /** What its caller waits for: its end, or that its body is to be run in the thread. */
+  reply: Deferred<ToolCallReply>;
   /** Ends its body when its thread is gone. */
   readonly stop: AbortController;
-  state: 'waiting' | 'starting' | 'here' | 'in-thread' | 'settled' | 'dropped';
+  state: 'waiting' | 'starting' | 'here' | 'in-thread' | 'ended' | 'settled' | 'dropped';
+  /** Of a body on main. */
+  context?: ToolContext<unknown>;
+  /** Final once the call is `settled`; of one that is `ended` it is what hooks are shown. */
   result?: ToolResult;
 }
 
@@ -66,18 +72,21 @@ export class ToolDesk {
   readonly #ports: DeskPorts;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #hooks: ToolHookChains | undefined;
   readonly #abandonAfterMs: number;
   readonly #schedule: Schedule<Entry>;
   /** Calls whose result is not in the log yet. */
   readonly #entries = new Map<CallId, Entry>();
-  readonly #listeners = new Set<ResultListener>();
-  #isStarting = false;
+  /** The call that hooks are asked about. */
+  #asked: Entry | undefined;
+  #isAdvancing = false;
 
   constructor(o: {
     readonly scope: ToolScope;
     readonly ports: DeskPorts;
     readonly clock: Clock;
     readonly logger: Logger;
+    readonly hooks?: ToolHookChains;
     /** Calls that may overlap. */
     readonly concurrency?: number;
     /** How long a body on main that was told to stop is waited for. */
@@ -91,6 +100,7 @@ export class ToolDesk {
     this.#ports = o.ports;
     this.#clock = o.clock;
     this.#logger = o.logger;
+    this.#hooks = o.hooks;
     this.#abandonAfterMs = o.abandonAfterMs ?? DEFAULT_ABANDON_AFTER_MS;
     this.#schedule = new Schedule(concurrency);
   }
@@ -98,13 +108,6 @@ export class ToolDesk {
   /** Calls whose result is not in the log yet. */
   get pending(): number {
     return this.#entries.size;
-  }
-
-  /** Returns the idempotent disposer. A listener that throws is logged and stops nobody. */
-  onResult(listener: ResultListener): () => void {
-    const entry: ResultListener = (...told) => listener(...told);
-    this.#listeners.add(entry);
-    return () => void this.#listeners.delete(entry);
   }
 
   /**
@@ -130,7 +133,7 @@ export class ToolDesk {
     };
     this.#entries.set(request.callId, entry);
     this.#schedule.enter(entry);
-    this.#startNext();
+    this.#advance();
     return entry.reply.promise;
   }
 
@@ -145,74 +148,119 @@ export class ToolDesk {
       return Promise.reject(new ArgumentError(message));
     }
     const { name } = entry.request;
-    const result =
-      outcome.ok && entry.signal.aborted ? results.aborted(name) : results.reported(name, outcome);
-    const failure = this.#settle(entry, result);
-    if (failure !== undefined) return Promise.reject(failure.error);
-    return Promise.resolve(settledReply(result));
+    this.#end(
+      entry,
+      outcome.ok && entry.signal.aborted ? results.aborted(name) : results.reported(name, outcome),
+    );
+    // From its dispatch on the only answer that is left is its end.
+    return entry.reply.promise as Promise<ToolSettled>;
   }
 
   /**
    * The thread is gone, or is about to be. Results that wait for an earlier one are told now,
-   * for they are known; every other call is dropped without one. Bodies here are told to stop,
-   * and what they still do comes to nothing. The desk can be used again.
+   * for they are known; every other call is dropped without one, also one whose result hooks
+   * have not let pass. Bodies here are told to stop, and what they or hooks still say comes to
+   * nothing. The desk can be used again.
    */
   abandon(
     reason: Error = new WorkerError('WORKER_EXITED', 'The thread of the call is gone.'),
   ): void {
     const entries = this.#schedule.takeAll();
     this.#entries.clear();
+    this.#asked = undefined;
     for (const entry of entries) {
       if (entry.state === 'settled') this.#tell(entry);
       else this.#drop(entry, reason);
     }
   }
 
-  /** Start what may start, in order. */
-  #startNext(): void {
-    // A refused call settles at once and comes back here; the loop below goes on with the next.
-    if (this.#isStarting) return;
-    this.#isStarting = true;
+  /** Do what can be done now: ask about the first result, start what may start, in order. */
+  #advance(): void {
+    // A call that ends at once comes back here; the loop below goes on with the next.
+    if (this.#isAdvancing) return;
+    this.#isAdvancing = true;
     try {
-      for (let entry = this.#schedule.next; entry !== undefined; entry = this.#schedule.next) {
-        // Anew before each start: tools and filters may have changed while it waited.
-        const plan = planCall(this.#scope, entry);
-        const exclusive = plan.kind === 'run' && plan.exclusive;
-        if (!this.#schedule.mayStart(exclusive)) return;
-        this.#schedule.start(exclusive);
-        this.#start(entry, plan);
-      }
+      while (this.#askAboutFirst() || this.#startNext());
     } finally {
-      this.#isStarting = false;
+      this.#isAdvancing = false;
     }
   }
 
-  #start(entry: Entry, plan: Plan): void {
-    const { request } = entry;
+  #startNext(): boolean {
+    const entry = this.#schedule.next;
+    if (entry === undefined) return false;
+    // Anew before each start: tools and filters may have changed while it waited.
+    const plan = planCall(this.#scope, entry);
+    const exclusive = plan.kind === 'run' && plan.exclusive;
+    if (!this.#schedule.mayStart(exclusive)) return false;
+    const isAsked = plan.kind === 'run' && this.#hasHook('tool/pre-execute');
+    if (isAsked && this.#asked !== undefined) return false;
+    this.#schedule.start(exclusive);
+    this.#start(entry, plan, isAsked);
+    return true;
+  }
+
+  #start(entry: Entry, plan: Plan, isAsked: boolean): void {
     entry.state = 'starting';
-    const checked = plan.kind === 'refuse' ? plan : this.#guarded(entry, plan);
     let committed: Promise<void>;
     try {
-      committed = this.#ports.started(request);
+      committed = this.#ports.started(entry.request);
     } catch (error) {
       return this.#fail(entry, error);
     }
-    if (checked.kind === 'refuse') {
-      // Nothing will run, so nothing waits for the commit; a failed one is the log's to retry.
-      committed.catch(() => {});
-      this.#settle(entry, checked.result);
-      return;
-    }
+    // Only what is to run waits for its record; a failed one is else the log's to retry.
+    committed.catch(() => {});
+    if (plan.kind === 'refuse') this.#end(entry, plan.result);
+    else if (isAsked) this.#askBefore(entry, plan, committed);
+    else this.#admit(entry, plan, committed);
+  }
+
+  /** Past the hooks: guards have the last word, then the record is waited for. */
+  #admit(entry: Entry, plan: Plan & { kind: 'run' }, committed: Promise<void>): void {
+    const { request, parsed } = entry;
+    const { name, callId } = request;
+    const reason = this.#scope.denial({ name, callId, args: parsed.args });
+    if (reason !== undefined) return this.#end(entry, results.denied(reason));
     committed.then(
-      () => this.#dispatch(entry, checked),
+      () => this.#dispatch(entry, plan),
       (error: unknown) => this.#fail(entry, error),
     );
   }
 
-  #guarded({ request, parsed }: Entry, plan: Plan): Plan {
-    const { name, callId } = request;
-    const reason = this.#scope.denial({ name, callId, args: parsed.args });
-    return reason === undefined ? plan : { kind: 'refuse', result: results.denied(reason) };
+  #askBefore(entry: Entry, plan: Plan & { kind: 'run' }, committed: Promise<void>): void {
+    this.#asked = entry;
+    void askBefore(this.#hooks!, this.#hooked(entry)).then((verdict) => {
+      // Abandoned while hooks were asked: by now another call may be the asked one.
+      if (entry.state !== 'starting') return;
+      this.#asked = undefined;
+      const checked = verdict.kind === 'go' ? planAfterHooks(this.#scope, plan) : verdict;
+      if (checked.kind === 'run') this.#admit(entry, checked, committed);
+      else if (checked.kind === 'refuse') this.#end(entry, checked.result);
+      else this.#settle(entry, checked.result);
+      this.#advance();
+    });
+  }
+
+  /** Returns whether it asked. Results are asked about in order: the first one goes first. */
+  #askAboutFirst(): boolean {
+    const entry = this.#schedule.first;
+    if (entry?.state !== 'ended' || this.#asked !== undefined) return false;
+    this.#asked = entry;
+    void askAfter(this.#hooks!, this.#hooked(entry), entry.result!).then((result) => {
+      if (entry.state !== 'ended') return;
+      this.#asked = undefined;
+      this.#settle(entry, result);
+    });
+    return true;
+  }
+
+  #hasHook(type: keyof ToolHooks): boolean {
+    return this.#hooks?.has(type, this.#ports.agent) === true;
+  }
+
+  #hooked({ request, parsed, signal, stop }: Entry): HookedCall {
+    const { agent } = this.#ports;
+    return { agent, request, args: parsed.args, signal, stop: stop.signal };
   }
 
   #dispatch(entry: Entry, { found, args }: Plan & { kind: 'run' }): void {
@@ -220,13 +268,14 @@ export class ToolDesk {
     if (entry.state !== 'starting') return;
     const { request, signal, stop } = entry;
     if (signal.aborted) {
-      this.#settle(entry, results.abortedBeforeDispatch(request.name));
+      this.#end(entry, results.abortedBeforeDispatch(request.name));
     } else if (found.kind === 'module') {
       entry.state = 'in-thread';
       entry.reply.resolve({ done: false, runHere: true, args });
+      entry.reply = deferred();
     } else {
       entry.state = 'here';
-      void runBody({
+      const { context, result } = runBody({
         found,
         args,
         agent: this.#ports.agent,
@@ -235,13 +284,25 @@ export class ToolDesk {
         clock: this.#clock,
         logger: this.#logger,
         abandonAfterMs: this.#abandonAfterMs,
-      }).then((result) => this.#settle(entry, result));
+      });
+      entry.context = context;
+      void result.then((ended) => this.#end(entry, ended));
     }
   }
 
-  /** The one way to a result. Returns what kept a result out of the log. */
-  #settle(entry: Entry, result: ToolResult): { error: unknown } | undefined {
-    if (entry.state === 'settled' || entry.state === 'dropped') return undefined;
+  /** The body is over, or never ran: what the call comes to, unless a hook says otherwise. */
+  #end(entry: Entry, result: ToolResult): void {
+    if (!this.#hasHook('tool/post-execute')) return this.#settle(entry, result);
+    if (entry.state === 'dropped') return;
+    entry.state = 'ended';
+    entry.result = result;
+    this.#schedule.release(entry);
+    this.#advance();
+  }
+
+  /** The one way to a result. */
+  #settle(entry: Entry, result: ToolResult): void {
+    if (entry.state === 'settled' || entry.state === 'dropped') return;
     entry.state = 'settled';
     entry.result = result;
     const failure = this.#tellAll(this.#schedule.settle(entry));
@@ -250,8 +311,7 @@ export class ToolDesk {
       entry.reply.reject(failure.error);
     }
     entry.reply.resolve(settledReply(result));
-    this.#startNext();
-    return failure;
+    this.#advance();
   }
 
   /** A call could not be recorded: it has no result, and none that waits is started. */
@@ -262,7 +322,7 @@ export class ToolDesk {
     this.#drop(entry, error);
     this.#dropWaiting(error);
     this.#tellAll(tellable);
-    this.#startNext();
+    this.#advance();
   }
 
   #dropWaiting(error: unknown): void {
@@ -278,6 +338,7 @@ export class ToolDesk {
     entry.reply.promise.catch(() => {});
     entry.reply.reject(reason);
     entry.stop.abort(reason);
+    this.#tellWatchers(entry, undefined);
   }
 
   #tellAll(entries: readonly Entry[]): { error: unknown } | undefined {
@@ -289,23 +350,35 @@ export class ToolDesk {
     return failure;
   }
 
-  #tell({ request, parsed, result }: Entry): { error: unknown } | undefined {
+  #tell(entry: Entry): { error: unknown } | undefined {
+    const { request, result } = entry;
     try {
       this.#ports.settled(request, result!);
     } catch (error) {
       const fields = { callId: request.callId, error: toErrorRecord(error) };
       this.#logger.error(fields, 'The result of a tool call could not be logged.');
+      this.#tellWatchers(entry, undefined);
       return { error };
     }
-    for (const listener of [...this.#listeners]) {
+    this.#tellWatchers(entry, result);
+    return undefined;
+  }
+
+  #tellWatchers({ request, parsed, context }: Entry, result: ToolResult | undefined): void {
+    const ended: EndedCall = {
+      request,
+      args: parsed.args,
+      ...(context === undefined ? {} : { context }),
+      ...(result === undefined ? {} : { result }),
+    };
+    for (const watcher of this.#scope.watchers()) {
       try {
-        listener(request, result!, parsed.args);
+        watcher(ended);
       } catch (error) {
         const fields = { callId: request.callId, error: toErrorRecord(error) };
-        this.#logger.warn(fields, 'A listener of tool results failed.');
+        this.#logger.warn(fields, 'A watcher of tool calls failed.');
       }
     }
-    return undefined;
   }
 }
 

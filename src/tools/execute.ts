@@ -23,14 +23,22 @@ export interface BodyCall {
   readonly abandonAfterMs: number;
 }
 
+/** A body that has begun. */
+export interface Execution {
+  /** What the body was given: this very object names the call, whatever its id. */
+  readonly context: ToolContext<unknown>;
+  /** Never rejects. */
+  readonly result: Promise<ToolResult>;
+}
+
 /**
- * Run one body on main to its result. Never rejects. A body cannot be ended from outside: it is
+ * Run one body on main to its result. A body cannot be ended from outside: it is
  * told to stop, waited for, and given up when it does not.
  *
  * What told it first decides: after its own time is up the result is TOOL_TIMEOUT whatever it
  * does; after its caller's abort a success becomes ABORTED and a failure stays what it is.
  */
-export function runBody(call: BodyCall): Promise<ToolResult> {
+export function runBody(call: BodyCall): Execution {
   const { found, args, signals, clock, logger } = call;
   const { name } = found.spec;
   const { timeoutMs } = found;
@@ -106,5 +114,5 @@ export function runBody(call: BodyCall): Promise<ToolResult> {
       else end(thrown(error));
     },
   );
-  return result.promise;
+  return { context, result: result.promise };
 }

@@ -10,7 +10,7 @@ interface OfCall<A> {
   readonly name: string;
   /** As the model gave them: the raw text where that is no JSON. */
   readonly args: Json;
-  /** The turn's: a hook that waits for something gives up when it aborts. */
+  /** The turn's, also aborted when its thread is lost: a hook that waits then gives up. */
   readonly signal: AbortSignal;
 }
 
@@ -24,11 +24,15 @@ export interface ToolResultView {
   readonly value?: Json;
 }
 
-/** Both run in the order of the calls, one after another; only bodies overlap. */
+/**
+ * Both run in the order of the calls, one after another; only bodies overlap. What a hook throws
+ * is the error result of its call, about which nobody is asked any more.
+ */
 export interface ToolHooks<A = unknown> {
   /**
    * Before the body of a call that is known, permitted and valid. `deny` gives the model an
-   * error with the reason; no hook can permit what a guard or a filter refuses.
+   * error with the reason; no hook can permit what a guard or a filter refuses. Once the turn is
+   * aborted only a denial counts, and only one that comes at once.
    */
   'tool/pre-execute': {
     readonly context: OfCall<A>;
@@ -38,8 +42,9 @@ export interface ToolHooks<A = unknown> {
   };
   /**
    * After a call, also one that failed: what its result is to be. `block` makes it an error with
-   * the reason as feedback; what the body did is done. `accept` may show other content or add
-   * messages for the next step.
+   * the reason as feedback; what the body did is done. `accept` may show other content, to the
+   * model only, or add messages for the next step. Not asked, and not heard, once the turn is
+   * aborted.
    */
   'tool/post-execute': {
     readonly context: OfCall<A> & { readonly result: ToolResultView };

@@ -39,6 +39,23 @@ export function planCall(
   return { kind: 'run', found, args, exclusive: !mayOverlap(found, args, request) };
 }
 
+/** The plan once hooks were asked: what they let pass is this very tool, and it may be gone. */
+export function planAfterHooks(scope: ToolScope, plan: Plan & { kind: 'run' }): Plan {
+  const { name } = plan.found.spec;
+  const found = scope.find(name);
+  if (found === plan.found) return plan;
+  return {
+    kind: 'refuse',
+    result:
+      found === undefined
+        ? unknownTool(scope, name)
+        : results.refusal(
+            'UNKNOWN_TOOL',
+            `The tool \`${name}\` was replaced while its call was checked. Call it again.`,
+          ),
+  };
+}
+
 function unknownTool(scope: ToolScope, name: string): ToolResult {
   const names = scope.view().map((tool) => tool.name);
   const shown = names.slice(0, SHOWN_NAMES).join(', ');

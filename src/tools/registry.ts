@@ -5,11 +5,14 @@
  */
 import { ArgumentError, ToolFilterError } from '../../protocol/errors.ts';
 import type { CallId } from '../../protocol/ids.ts';
-import type { ToolModule, ToolSpec } from '../../protocol/tool.ts';
+import type { ToolCallRequest } from '../../protocol/host-services.ts';
+import type { Json } from '../../protocol/json.ts';
+import type { ToolContext, ToolModule, ToolSpec } from '../../protocol/tool.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
 import { admitHostTool, admitModule, admitModuleTool } from './definition.ts';
 import type { FoundTool, HostTool } from './definition.ts';
+import type { ToolResult } from './results.ts';
 
 export type { FoundTool, HostTool } from './definition.ts';
 
@@ -29,6 +32,17 @@ export type ToolGuard = (call: {
   readonly callId: CallId;
   readonly args: unknown;
 }) => string | undefined;
+
+/** A call that has ended, as whoever watches an agent's tools is told of it. */
+export interface EndedCall {
+  readonly request: ToolCallRequest;
+  /** The raw text when that was no JSON. */
+  readonly args: Json;
+  /** What its body was given; absent when none ran on main. */
+  readonly context?: ToolContext<unknown>;
+  /** As it stands in the log. Absent: the call was dropped, and will never have one. */
+  readonly result?: ToolResult;
+}
 
 /** In `toolOrder`: all tools that are not named, by name. */
 const REST = '*';
@@ -107,6 +121,7 @@ export class ToolScope {
   readonly #own = new Map<string, FoundTool>();
   readonly #filters = new Set<ToolFilter>();
   readonly #guards = new Set<ToolGuard>();
+  readonly #watchers = new Set<(ended: EndedCall) => void>();
   #modules: ReadonlyMap<string, FoundTool> = new Map();
   #view: { readonly specs: readonly ToolSpec[]; readonly version: number } | undefined;
 
@@ -168,6 +183,21 @@ export class ToolScope {
       }
     }
     return undefined;
+  }
+
+  /**
+   * Be told of every call of this agent when it has ended, whichever thread it came from. What a
+   * watcher throws is logged and stops nobody.
+   */
+  watch(watcher: (ended: EndedCall) => void): () => void {
+    const entry = (ended: EndedCall): void => watcher(ended);
+    this.#watchers.add(entry);
+    return () => void this.#watchers.delete(entry);
+  }
+
+  /** Those that watch right now. */
+  watchers(): readonly ((ended: EndedCall) => void)[] {
+    return [...this.#watchers];
   }
 
   /**

@@ -2,9 +2,9 @@
 import type { ContentBlock, UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
-import { ArgumentError } from '../../protocol/errors.ts';
+import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
 import type { ToolOutcome } from '../../protocol/host-services.ts';
-import { deepFreeze, losslessCopy } from '../../protocol/json.ts';
+import { deepFreeze, frozenCopy, losslessCopy } from '../../protocol/json.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import { NO_OUTPUT } from '../../protocol/tool.ts';
 import type { FoundTool } from './definition.ts';
@@ -16,7 +16,7 @@ export interface ToolResult {
   /** Present when the failure has a code. */
   readonly error?: { readonly name: string; readonly code: string };
   readonly meta?: Json;
-  /** Messages to show the model after the step's results; of a success only. */
+  /** Messages to show the model after the step's results; a body's only of a success. */
   readonly contexts: readonly UserMessage[];
   readonly concludesTurn: boolean;
   readonly value?: Json;
@@ -36,6 +36,8 @@ export type ToolErrorCode = (typeof TOOL_ERROR_CODES)[number];
 
 /** Problems with one call's arguments that a model is told of at once. */
 const SHOWN_PROBLEMS = 10;
+/** Nesting of what is shown: far more than anyone shows, and less than a log refuses. */
+const MAX_SHOWN_DEPTH = 500;
 /** The code of an error record whose error had none. */
 const NO_CODE = 'UNKNOWN';
 
@@ -56,12 +58,17 @@ export function refusal(code: ToolErrorCode, message: string): ToolResult {
   return failure(message, { name: 'ToolError', code });
 }
 
-/** A call that a guard refused. */
+/** A call that a guard or a hook refused. */
 export const denied = (reason: string): ToolResult => failure(reason);
 
 /** What a body threw. An error with a code keeps it; any other has its message only. */
 export function thrown(error: unknown): ToolResult {
   return recorded(toErrorRecord(error, NO_CODE));
+}
+
+/** What a hook threw: one of our own errors keeps its code, any other has its message only. */
+export function hookFailed(error: unknown): ToolResult {
+  return error instanceof HarnessError ? thrown(error) : failure(toErrorRecord(error).message);
 }
 
 function recorded({ name, code, message }: ErrorRecord): ToolResult {
@@ -149,18 +156,49 @@ export function reported(name: string, outcome: ToolOutcome): ToolResult {
   }
 }
 
+/**
+ * A result as a hook lets it pass: only what the model sees may be another, and messages come
+ * after those of the body.
+ */
+export function accepted(
+  name: string,
+  result: ToolResult,
+  { content, contexts }: { readonly content?: unknown; readonly contexts?: unknown },
+): ToolResult {
+  if (content === undefined && contexts === undefined) return result;
+  try {
+    if (contexts !== undefined && !Array.isArray(contexts)) {
+      throw new ArgumentError('Its contexts must be a list of user messages.');
+    }
+    return deepFreeze({
+      ...result,
+      ...(content === undefined ? {} : { content: blocksOf(content) }),
+      contexts: [...result.contexts, ...((contexts ?? []) as UserMessage[]).map(admitContext)],
+    });
+  } catch (error) {
+    return refusal(
+      'INVALID_TOOL_OUTPUT',
+      `A hook made the result of \`${name}\` unusable: ${toErrorRecord(error).message}`,
+    );
+  }
+}
+
 /** A message that a body wants shown. @throws {ArgumentError} when it is no user message. */
 export function admitContext(message: UserMessage): UserMessage {
   let copy: Partial<UserMessage> | null;
   try {
-    copy = losslessCopy(message) as unknown as Partial<UserMessage> | null;
+    copy = frozenCopy(message, MAX_SHOWN_DEPTH) as unknown as Partial<UserMessage> | null;
   } catch (error) {
     throw new ArgumentError('A deferred context must be JSON data.', { cause: error });
   }
-  if (typeof copy?.id !== 'string' || copy.role !== 'user' || !Array.isArray(copy.content)) {
+  const { id, role, content, source } = copy ?? {};
+  if (typeof id !== 'string' || role !== 'user' || typeof source?.kind !== 'string') {
     throw new ArgumentError('A deferred context must be a user message.');
   }
-  return deepFreeze(copy) as UserMessage;
+  if (!Array.isArray(content) || !content.every(isBlock)) {
+    throw new ArgumentError('The content of a deferred context must be a list of content blocks.');
+  }
+  return copy as UserMessage;
 }
 
 function textOfValue(value: Json): readonly ContentBlock[] {
@@ -168,11 +206,16 @@ function textOfValue(value: Json): readonly ContentBlock[] {
 }
 
 function blocksOf(content: unknown): readonly ContentBlock[] {
-  const copy: unknown = losslessCopy(content);
-  const isBlock = (block: unknown): boolean =>
-    typeof (block as { type?: unknown } | null)?.type === 'string';
+  const copy: unknown = frozenCopy(content, MAX_SHOWN_DEPTH);
   if (!Array.isArray(copy) || !copy.every(isBlock)) {
     throw new ArgumentError('What it shows must be a list of content blocks.');
   }
   return copy as readonly ContentBlock[];
+}
+
+/** Kinds that are not known here are let through: whoever reads them decides. */
+function isBlock(block: unknown): boolean {
+  const { type, text: shown } = (block ?? {}) as { type?: unknown; text?: unknown };
+  if (type === 'text' || type === 'reasoning') return typeof shown === 'string';
+  return typeof type === 'string' && type !== '';
 }

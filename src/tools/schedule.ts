@@ -1,7 +1,7 @@
 /**
  * Which call may start, and whose result may be told. Calls start in the order they entered. An
- * exclusive one runs alone; others overlap up to a cap. Results are told in the same order: one
- * that settles early waits for all before it.
+ * exclusive one is alone from its start until it is told; the bodies of others overlap up to a
+ * cap. Results are told in the same order: one that settles early waits for all before it.
  */
 export class Schedule<Call extends object> {
   readonly #capacity: number;
@@ -29,8 +29,13 @@ export class Schedule<Call extends object> {
     return this.#order[this.#started];
   }
 
+  /** The first one that has started and is not told. */
+  get first(): Call | undefined {
+    return this.#started === 0 ? undefined : this.#order[0];
+  }
+
   mayStart(exclusive: boolean): boolean {
-    if (this.#running.size === 0) return true;
+    if (this.#started === 0) return true;
     return !exclusive && !this.#isExclusive && this.#running.size < this.#capacity;
   }
 
@@ -38,6 +43,11 @@ export class Schedule<Call extends object> {
   start(exclusive: boolean): void {
     this.#running.add(this.#order[this.#started++]!);
     this.#isExclusive = exclusive;
+  }
+
+  /** The body of a started one is over: there is room for another. */
+  release(call: Call): void {
+    this.#running.delete(call);
   }
 
   /** A started one has its result. Returns those to tell now, in order. */

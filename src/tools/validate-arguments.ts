@@ -1,10 +1,12 @@
 /**
- * The one place where ajv meets the schemas of tools. They are compiled on main, once each, and
- * only those that a host registered: ajv trusts a schema as it trusts code. What a thread says
- * of its own tools is checked by our own walk, which runs no pattern and compiles nothing.
+ * The checks of what goes into a tool and comes out of it. A schema of the enforced subset is
+ * checked by our own walk, whoever it is from, so that it means the same for every tool: a
+ * function's, a module's, the one that takes a child's structured result. Ajv comes in for what
+ * lies beyond the subset, on main, and only for schemas that a host registered: it trusts a
+ * schema as it trusts code. Nothing a thread says is ever compiled, and none of its patterns run.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { ErrorObject, Options, ValidateFunction } from 'ajv/dist/2020.js';
+import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -16,7 +18,7 @@ import type { Place } from './place.ts';
 /** What is wrong with a value, in words its sender can act on; empty when nothing is. */
 export type ValueCheck = (value: unknown) => readonly string[];
 
-const options: Options = {
+const ajv = new Ajv2020({
   strict: false,
   ownProperties: true,
   allErrors: true,
@@ -25,10 +27,7 @@ const options: Options = {
   // Two tools may well carry one `$id`; none is looked up by it.
   addUsedSchema: false,
   logger: false,
-};
-const ajv = new Ajv2020(options);
-/** For schemas that `schemaViolations` has passed: it is the stricter of the two. */
-const trustingAjv = new Ajv2020({ ...options, validateSchema: false });
+});
 
 const MAX_COMPILED = 256;
 const MAX_DESCRIBED = 100;
@@ -39,20 +38,20 @@ const compiled = new Map<string, ValidateFunction>();
  * @throws {ArgumentError} when the schema does not compile; `owner` is named in the message.
  */
 export function compileCheck(schema: JsonObject, owner: string): ValueCheck {
+  if (schemaViolations(schema).length === 0) return (value) => validateJson(schema, value);
   const key = JSON.stringify(schema);
   let validate = compiled.get(key);
   if (validate === undefined) {
-    const compiler = schemaViolations(schema).length === 0 ? trustingAjv : ajv;
     try {
       if (schema['$async'] !== undefined) throw new Error('it is asynchronous');
-      validate = compiler.compile(schema);
+      validate = ajv.compile(schema);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new ArgumentError(`The schema of ${owner} does not compile: ${why}`, { cause: error });
     } finally {
       // Ajv keeps what it was given for ever, by object; ours is bounded. With an `$id` it would
       // also forget what else is known by that id.
-      if (schema['$id'] === undefined) compiler.removeSchema(schema);
+      if (schema['$id'] === undefined) ajv.removeSchema(schema);
     }
   } else compiled.delete(key);
   compiled.set(key, validate);

@@ -16,6 +16,8 @@ import { ManualClock } from '../support/manual-clock.ts';
 
 export const anyObject = { type: 'object' } as const;
 
+export const theAgent = { name: 'the agent' };
+
 export const note: UserMessage = {
   id: MessageId('note'),
   role: 'user',
@@ -77,7 +79,7 @@ export function deskFixture(
     ...(o.concurrency === undefined ? {} : { concurrency: o.concurrency }),
     ...(o.abandonAfterMs === undefined ? {} : { abandonAfterMs: o.abandonAfterMs }),
     ports: {
-      agent: 'the agent',
+      agent: theAgent,
       started(request) {
         events.push(`call ${request.callId}`);
         return o.committed?.(request) ?? Promise.resolve();

@@ -367,15 +367,15 @@ describe('the end of a thread', () => {
   });
 });
 
-describe('observers of results', () => {
+describe('watchers of calls', () => {
   it('hear each result after it is in the log, and cannot disturb it', async () => {
     const t = deskFixture([tool('a'), tool('b')]);
     const heard: unknown[] = [];
-    t.desk.onResult(() => {
-      throw new Error('a bad listener');
+    t.scope.watch(() => {
+      throw new Error('a bad watcher');
     });
-    const stop = t.desk.onResult(({ callId }, { value }, args) => {
-      heard.push([t.events.at(-1), callId, value, args]);
+    const stop = t.scope.watch(({ request, result, args }) => {
+      heard.push([t.events.at(-1), request.callId, result?.value, args]);
     });
     await t.call('a', { x: 1 });
     stop();

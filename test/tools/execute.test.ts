@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { ToolContext } from '../../protocol/tool.ts';
 import { gate } from '../support/gate.ts';
-import { deskFixture, heldTool, note, tool } from './desk-fixture.ts';
+import { deskFixture, heldTool, note, theAgent, tool } from './desk-fixture.ts';
 
 describe('what a body is given and gives', () => {
   it('hands over frozen arguments and the calling agent', async () => {
@@ -13,7 +13,7 @@ describe('what a body is given and gives', () => {
     ]);
     await t.call('a', { list: [1] });
     expect(seen).toMatchObject([
-      { args: { list: [1] }, context: { agent: 'the agent', callId: 'a' } },
+      { args: { list: [1] }, context: { agent: theAgent, callId: 'a' } },
     ]);
     expect(Object.isFrozen((seen[0]?.args as { list: unknown } | undefined)?.list)).toBe(true);
   });
