@@ -266,6 +266,7 @@ it('tells newcomers of files that exist', () => {
   const pages = [
     'README.md',
     ...readdirSync(join(root, '.github')).map((name) => `.github/${name}`),
+    ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
     ...['protocol', 'src', 'workers', 'bench'].map((folder) => `${folder}/README.md`),
   ].filter((path) => path.endsWith('.md'));
   const named = pages.flatMap((page) => filesNamedIn(read(page)));

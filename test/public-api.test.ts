@@ -105,6 +105,7 @@ it('ships what was built, and neither tests nor benches', () => {
     '!dist/**/*.tsbuildinfo',
     '!dist/test',
     '!dist/bench',
+    '!dist/src/examples',
   ]);
 });
 
