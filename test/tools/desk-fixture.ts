@@ -4,10 +4,13 @@ import type { UserMessage } from '../../protocol/content.ts';
 import { CallId, MessageId } from '../../protocol/ids.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
+import { Hooks } from '../../src/base/hooks.ts';
 import type { Logger } from '../../src/base/logger.ts';
 import { silentLogger } from '../../src/base/logger.ts';
 import type { DeskPorts, ToolResult } from '../../src/tools/desk.ts';
 import { ToolDesk } from '../../src/tools/desk.ts';
+import type { ToolHookChains } from '../../src/tools/hooked.ts';
+import type { ToolHooks } from '../../src/tools/hooks.ts';
 import type { HostTool } from '../../src/tools/registry.ts';
 import { ToolRegistry } from '../../src/tools/registry.ts';
 import type { Gate } from '../support/gate.ts';
@@ -60,6 +63,7 @@ export function deskFixture(
     readonly abandonAfterMs?: number;
     readonly committed?: (call: ToolCallRequest) => Promise<void>;
     readonly ports?: Partial<DeskPorts>;
+    readonly hooks?: ToolHookChains;
   } = {},
 ): DeskFixture {
   const registry = new ToolRegistry();
@@ -76,6 +80,7 @@ export function deskFixture(
     scope,
     clock,
     logger,
+    ...(o.hooks === undefined ? {} : { hooks: o.hooks }),
     ...(o.concurrency === undefined ? {} : { concurrency: o.concurrency }),
     ...(o.abandonAfterMs === undefined ? {} : { abandonAfterMs: o.abandonAfterMs }),
     ports: {
@@ -112,6 +117,23 @@ export function deskFixture(
         turn.signal,
       ),
     text: (id) => textOf(results.get(id)?.content ?? []),
+  };
+}
+
+/** A desk with hooks; `noteAll` writes down when they are asked: `pre a`, `post a`. */
+export function hooked(
+  tools: readonly HostTool[],
+  o: Parameters<typeof deskFixture>[1] = {},
+): DeskFixture & { readonly hooks: Hooks<ToolHooks>; noteAll(): void } {
+  const hooks = new Hooks<ToolHooks>(['tool/pre-execute', 'tool/post-execute']);
+  const t = deskFixture(tools, { ...o, hooks });
+  return {
+    ...t,
+    hooks,
+    noteAll() {
+      hooks.on('tool/pre-execute', ({ callId }) => void t.events.push(`pre ${callId}`));
+      hooks.on('tool/post-execute', ({ callId }) => void t.events.push(`post ${callId}`));
+    },
   };
 }
 
