@@ -16,7 +16,9 @@ const BARE = new URL('./fixtures/burn-worker.js', import.meta.url);
 
 /** Each child calls the tool once and then answers. */
 const script: Script = ({ messages }) =>
-  messages.length === 1 ? { toolCalls: [{ name: 'burn', arguments: WORK }] } : 'done';
+  messages.at(-1)?.source.kind === 'tool'
+    ? 'done'
+    : { toolCalls: [{ name: 'burn', arguments: WORK }] };
 
 const times = (work: () => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length: CHILDREN }, work));

@@ -1,7 +1,7 @@
 import type { RuntimeContext } from './layer.ts';
 
 /** What every agent is told that another one made: how it was asked, and who hears it. */
-export const delegationContext: RuntimeContext = {
+export const delegationContext = {
   name: 'subagent:delegation',
   order: 120,
   text: [
@@ -13,4 +13,4 @@ export const delegationContext: RuntimeContext = {
     'Your last message is what the other agent receives, and all that it receives: put into it ' +
       'what is needed to use your work.',
   ].join('\n'),
-};
+} as const satisfies RuntimeContext;

@@ -22,6 +22,11 @@ const textOf = (content: unknown): string =>
   typeof content === 'string'
     ? content
     : (content as { text: string }[]).map(({ text }) => text).join('');
+/** What the user asked for, if it begins so; what the runtime says is of the same role. */
+const taskOf = ({ messages }: ChatRequest, beginning: string): string | undefined =>
+  messages
+    .flatMap(({ role, content }) => (role === 'user' ? [textOf(content)] : []))
+    .findLast((text) => text.startsWith(beginning));
 const answer = (chunks: readonly object[]): ServerAnswer => ({
   chunks: [...chunks, usageChunk(100, 10)],
 });
@@ -29,9 +34,9 @@ const answer = (chunks: readonly object[]): ServerAnswer => ({
 /** A model behind a server that does the job: from each request alone, like a real one. */
 function worker(body: ChatRequest): ServerAnswer {
   const results = resultsIn(body);
-  const task = textOf(body.messages.findLast(({ role }) => role === 'user')?.content);
   if (toolsOf(body).includes('structured_output')) {
-    const file = task.replace('Summarise ', '');
+    const file = taskOf(body, 'Summarise ')?.replace('Summarise ', '');
+    if (file === undefined) return answer(says('I was not asked to summarise anything.'));
     const [shown] = results;
     if (shown === undefined) {
       return answer(calls({ id: 'r', name: 'read_file', arguments: { path: file } }));
@@ -95,7 +100,7 @@ it('does the same job through a server of that wire format, with the key it was 
 it('closes every connection on Ctrl-C, and exits with 130', async () => {
   await using server = await startOpenAiServer({
     respond: ({ body }) =>
-      resultsIn(body).length === 0 && !textOf(body.messages.at(-1)?.content).startsWith('Child')
+      resultsIn(body).length === 0 && taskOf(body, 'Child') === undefined
         ? answer(
             calls(
               ...['one', 'two'].map((name) => ({

@@ -7,12 +7,14 @@ import type {
   Agent,
   Harness,
   HarnessOptions,
+  Message,
   ModelRequest,
   SessionEvent,
   SubagentResult,
   SubagentRun,
   SubagentStartRequest,
 } from '../../dist/src/index.js';
+import { isRuntimeContext } from '../support/told.ts';
 import { until } from '../support/until.ts';
 import { scriptedModel } from '../../dist/src/testing.js';
 import type { Gate, ScriptedAnswer } from '../../dist/src/testing.js';
@@ -26,9 +28,12 @@ export interface Task {
 }
 export const task = (tool: string, args: object = {}): string => JSON.stringify({ tool, args });
 
+const lastTold = (messages: readonly Message[]): Message | undefined =>
+  messages.findLast((message) => !isRuntimeContext(message));
+
 /** All text of the newest message: a tool's result, or what the user said. */
 export function lastText({ messages }: ModelRequest): string {
-  const blocks = messages.at(-1)?.content ?? [];
+  const blocks = lastTold(messages)?.content ?? [];
   const texts = blocks.flatMap((block) => (block.type === 'tool-result' ? block.content : [block]));
   return texts.map((block) => (block.type === 'text' ? block.text : '')).join('');
 }
@@ -40,7 +45,7 @@ export function lastText({ messages }: ModelRequest): string {
 export function obedientModel({ hold }: { readonly hold?: Gate } = {}) {
   return scriptedModel((request): ScriptedAnswer => {
     const text = lastText(request);
-    const isResult = request.messages.at(-1)?.source.kind === 'tool';
+    const isResult = lastTold(request.messages)?.source.kind === 'tool';
     if (isResult) return { text, ...(hold === undefined ? {} : { hold }) };
     if (!text.startsWith('{')) return text;
     const { tool, args = {} } = JSON.parse(text) as Task;
