@@ -74,7 +74,7 @@ export class Entry {
     const { directory, entries, sessions, hooks, observers } = this.#registries;
     // Cancelled from the top down in this tick, released from the bottom up.
     const own = this.#prepared.dispose(pending);
-    const children = [...this.children].map((child) => child.handle.dispose());
+    const children = [...this.children].map((child) => child.dispose(pending));
     const ends = await Promise.allSettled([...children, ...this.makings, own]);
     this.#owner?.children.delete(this);
     entries.delete(agent);

@@ -111,8 +111,9 @@ export class WorkerRun implements SubagentRun {
     const output = [...(finalOutput(events) ?? [])];
     const { end, droppedUnrun } = foldConsumedWork(events);
     let stopReason: SubagentStopReason = oneShotStopReason(events);
-    // A prompt that was taken back before anything ran, by whoever ended the child.
-    const untold = end === undefined && droppedUnrun && this.#failure === undefined;
+    // A prompt that was taken back, or still waits: the child was ended before anything ran.
+    const isUnrun = end === undefined && (droppedUnrun || this.localAgent.inbox.hasPending);
+    const untold = isUnrun && this.#failure === undefined;
     if (stopReason !== 'completed' && (this.#cancelled || untold)) stopReason = 'aborted';
     let failure = end?.data.reason.kind === 'error' ? end.data.reason.error : this.#failure;
 

@@ -1,6 +1,7 @@
 /** Starts and ends that meet each other, and failures on the way out. */
 import { expect, it } from 'vitest';
 import { SessionId } from '../../protocol/ids.ts';
+import { createUserMessage } from '../../src/agent/agent.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
 import { gate } from '../support/gate.ts';
 import { testHarness } from '../support/harness.ts';
@@ -101,4 +102,23 @@ it('leaves nothing on a signal that outlives the agents made with it', async () 
   expect(added.length).toBeGreaterThan(0);
   expect(removed).toEqual(added);
   await handle.dispose();
+});
+
+it('keeps what waits for a child when the harness ends, and drops it when its parent is disposed', async () => {
+  const store = new MemoryStore();
+  const waiting = async (end: 'harness' | 'parent') => {
+    {
+      await using rt = await testHarness({ store, script: ['Hello.'] });
+      const parent = await rt.harness.agents.create();
+      const child = await rt.harness.agents.create({ sessionId: end, owner: parent.agent });
+      child.agent.inject(createUserMessage('For later.'));
+      await child.agent.session.committed();
+      if (end === 'parent') await parent.dispose();
+    }
+    await using rt = await testHarness({ store });
+    const { agent } = await rt.harness.agents.resume(end);
+    return agent.inbox.nextStep.map(({ content }) => content);
+  };
+  expect(await waiting('parent')).toEqual([]);
+  expect(await waiting('harness')).toEqual([[{ type: 'text', text: 'For later.' }]]);
 });

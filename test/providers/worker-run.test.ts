@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UserMessage } from '../../protocol/content.ts';
+import { SubagentError } from '../../protocol/errors.ts';
 import { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
@@ -22,16 +23,22 @@ function childOf(made: { followup?: () => void; dispose?: () => Promise<void> } 
   const idle = deferred<void>();
   const told: UserMessage[] = [];
   const trail: string[] = [];
+  const hooks = { onCancel() {} };
+  const inbox = { hasPending: false };
   const agent = {
     id,
     session,
+    inbox,
     followup(message: UserMessage) {
       made.followup?.();
       told.push(message);
       session.append('agent/inbox/spliced', { target: 'next-turn', start: 0, inserted: [message] });
     },
     whenIdle: () => idle.promise,
-    cancel: (cause: CancelCause) => void trail.push(`cancel ${cause.kind}`),
+    cancel(cause: CancelCause) {
+      trail.push(`cancel ${cause.kind}`);
+      hooks.onCancel();
+    },
   } as unknown as Agent;
   const dispose = async () => {
     trail.push('dispose');
@@ -68,6 +75,10 @@ function childOf(made: { followup?: () => void; dispose?: () => Promise<void> } 
     controller,
     idle,
     says,
+    set onCancel(run: () => void) {
+      hooks.onCancel = run;
+    },
+    keepsPrompt: () => void (inbox.hasPending = true),
     /** The claimed prompt is dropped, as a disposal does. */
     dropsPrompt: () => takes('canceled'),
     /** The one turn of the child, with this in its step, ended like this. */
@@ -216,6 +227,57 @@ describe('WorkerRun', () => {
     child.dropsPrompt();
     child.idle.resolve();
     expect(await run.result).toEqual({ output: [], stopReason: 'aborted' });
+  });
+
+  it('is aborted when its prompt still waits at the end', async () => {
+    const child = childOf();
+    const run = child.run();
+    child.keepsPrompt();
+    child.idle.resolve();
+    expect(await run.result).toEqual({ output: [], stopReason: 'aborted' });
+  });
+
+  it('is aborted when its owner ended it before it could be told anything', async () => {
+    const child = childOf({
+      followup() {
+        throw new SubagentError('DRAINING', 'It is being disposed.');
+      },
+    });
+    expect(await child.run().result).toEqual({ output: [], stopReason: 'aborted' });
+  });
+
+  it('says why a hook kept the child from its step', async () => {
+    for (const reason of ['not today', '€'.repeat(5_000)]) {
+      const child = childOf();
+      const run = child.run();
+      child.runsTurn({ kind: 'blocked', reason });
+      child.idle.resolve();
+      const { stopReason, diagnostic } = await run.result;
+      expect(stopReason).toBe('refusal');
+      expect(diagnostic!.slice(0, 12)).toBe(`BLOCKED: ${reason}`.slice(0, 12));
+      expect(Buffer.byteLength(diagnostic!)).toBeLessThanOrEqual(4_096);
+    }
+  });
+
+  it('gives no reason of a refusal to who cancelled it', async () => {
+    const child = childOf();
+    const run = child.run();
+    child.runsTurn({ kind: 'blocked', reason: 'not today' });
+    child.controller.abort();
+    child.idle.resolve();
+    expect(await run.result).toEqual({ output: [], stopReason: 'aborted' });
+  });
+
+  it('is disposed once, also by whoever is told that it is being stopped', async () => {
+    const child = childOf();
+    const run = child.run();
+    const again: Promise<void>[] = [];
+    child.onCancel = () => void again.push(run.dispose());
+    const first = run.dispose();
+    expect(again).toEqual([first]);
+    expect(again[0]).toBe(first);
+    await first;
+    expect(child.trail).toEqual(['cancel parent', 'dispose']);
   });
 
   it('passes an abort on as the cause of the parent, and only while there is something to stop', async () => {
