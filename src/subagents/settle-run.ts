@@ -1,5 +1,5 @@
 import { textOf } from '../../protocol/content.ts';
-import { printed } from '../../protocol/error-record.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { SubagentResult, SubagentRun } from './provider.ts';
 
 /** What became of a run, once nothing of it is left. */
@@ -52,9 +52,9 @@ function outcomeOf(result: SubagentResult): RunOutcome {
   }
 }
 
-/** The message of anything that was thrown. */
+/** The message of anything that was thrown; never throws itself. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : printed(thrown);
+  return toErrorRecord(thrown).message;
 }
 
 export const MAX_DIAGNOSTIC_BYTES = 4_096;

@@ -128,6 +128,47 @@ describe('lifecycle', () => {
     expect(end).not.toHaveProperty('lastAssistantMessage');
   });
 
+  it.each<[unknown, string]>([
+    [undefined, 'error'],
+    [{}, 'error'],
+    [{ stopReason: 7, output: 'words' }, 'error'],
+    [{ stopReason: 'quota', output: null }, 'quota'],
+  ])('ends a run whose result is no result: %j', async (result, stopReason) => {
+    const { run, settle } = stubRun();
+    const { told, start } = observed(async () => run);
+    await start();
+    settle(result as never);
+    await reactions();
+    expect(told.map(([edge]) => edge)).toEqual(['start', 'end']);
+    expect(told[1]![1]).toMatchObject({ stopReason });
+    expect(told[1]![1]).not.toHaveProperty('lastAssistantMessage');
+  });
+
+  it('tells who starts another child while a start is told of both, each with its own end', async () => {
+    const first = stubRun({ id: 'a' });
+    const second = stubRun({ id: 'b' });
+    const runs = [first.run, second.run];
+    const { told, start, subagents } = observed(async () => runs.shift()!);
+    const nested: Promise<SubagentRun>[] = [];
+    const off = subagents.on('subagent/start', () => {
+      off();
+      nested.push(start());
+    });
+    await start();
+    await Promise.all(nested);
+    second.settle(completed());
+    first.settle(completed());
+    await reactions();
+    expect(told.map(([edge, { id }]) => `${edge} ${id}`)).toEqual([
+      'start a',
+      'start b',
+      'end b',
+      'end a',
+    ]);
+    expect(told[3]![1].runId).toBe(told[0]![1].runId);
+    expect(told[2]![1].runId).toBe(told[1]![1].runId);
+  });
+
   it('goes on with a run whose listeners fail', async () => {
     const { run, settle } = stubRun();
     const { subagents, told, start, logger } = observed(async () => run);

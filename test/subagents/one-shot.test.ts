@@ -1,13 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { ArgumentError, JsonSchemaError, SubagentDepthError } from '../../protocol/errors.ts';
 import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
-import type { SubagentCapabilities, SubagentStartRequest } from '../../src/subagents/provider.ts';
+import type {
+  SubagentCapabilities,
+  SubagentRun,
+  SubagentStartRequest,
+} from '../../src/subagents/provider.ts';
 import {
   ALL_CAPABILITIES,
+  completed,
   NO_CAPABILITIES,
   rejection,
   stubAgent,
   stubProvider,
+  stubRun,
   testRuntime,
 } from './stubs.ts';
 
@@ -151,12 +157,131 @@ describe('start', () => {
     });
   });
 
+  it('gives the provider copies: neither may what is frozen keep it, nor what is changed reach it', async () => {
+    const { subagents, request } = testRuntime();
+    const { provider, requests } = stubProvider({});
+    subagents.registerProvider(provider);
+    const parts = {
+      agentOptions: { model: 'm' },
+      outputSchema: { type: 'object', properties: { n: { type: 'integer' } } },
+      toolFilter: { allow: ['look'] },
+      limits: { turnMs: 1_000 },
+    } satisfies Partial<SubagentStartRequest>;
+    const was = structuredClone(parts);
+    await subagents.start('stub', Object.freeze(request(parts)));
+    parts.agentOptions.model = 'other';
+    parts.outputSchema.properties.n.type = 'text';
+    parts.toolFilter.allow.push('write');
+    parts.limits.turnMs = 1;
+    expect(requests[0]).toMatchObject(was);
+    expect(Object.isFrozen(requests[0])).toBe(false);
+  });
+
+  it('reads each part of a request once', async () => {
+    const { subagents, request } = testRuntime();
+    const { provider, requests } = stubProvider({ capabilities: NO_CAPABILITIES });
+    subagents.registerProvider(provider);
+    const parts = [undefined, 'You rule.'];
+    const twoFaced = Object.defineProperty(request(), 'persona', {
+      enumerable: true,
+      get: () => parts.shift(),
+    });
+    // What is looked at first, to name what no start has, is not what is used.
+    await expect(subagents.start('stub', twoFaced)).rejects.toMatchObject({
+      code: 'UNSUPPORTED_CAPABILITY',
+    });
+    expect(requests).toEqual([]);
+  });
+
+  it('refuses a parent whose id cannot even be printed', async () => {
+    const { subagents, request } = testRuntime();
+    for (const id of [Symbol('id'), Object.create(null) as object]) {
+      const start = subagents.start('stub', request({ parent: { id } as never }));
+      await expect(start).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    }
+  });
+
+  it('rejects with what the provider throws at once', async () => {
+    const failure = new Error('not even a promise');
+    const { subagents, request } = testRuntime();
+    const start = (): never => {
+      throw failure;
+    };
+    subagents.registerProvider(stubProvider({ start }).provider);
+    await expect(subagents.start('stub', request())).rejects.toBe(failure);
+  });
+
+  it('can be asked for while its provider is told of', async () => {
+    const { subagents, request } = testRuntime();
+    const { run } = stubRun();
+    const starts: Promise<unknown>[] = [];
+    subagents.on('subagent/provider-added', ({ name }) => {
+      starts.push(subagents.start(name, request()));
+    });
+    subagents.registerProvider(stubProvider({ start: async () => run }).provider);
+    expect(await Promise.all(starts)).toEqual([run]);
+  });
+
+  it('keeps a run that was started while its provider was told of and then refused', async () => {
+    const { subagents, request } = testRuntime();
+    const { run } = stubRun();
+    const starts: Promise<unknown>[] = [];
+    subagents.on('subagent/provider-added', ({ name }) => {
+      starts.push(subagents.start(name, request()));
+      throw new Error('not this one');
+    });
+    const { provider } = stubProvider({ start: async () => run });
+    expect(() => subagents.registerProvider(provider)).toThrow('not this one');
+    expect(await starts[0]).toBe(run);
+    expect(subagents.getProvider('stub')).toBeUndefined();
+  });
+
   it('calls the provider in the tick of the call', () => {
     const { subagents, request } = testRuntime();
     const { provider, requests } = stubProvider({});
     subagents.registerProvider(provider);
     void subagents.start('stub', request());
     expect(requests).toHaveLength(1);
+  });
+
+  it.each<[string, (run: SubagentRun) => unknown]>([
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['a text', () => 'run'],
+    ['no id', (run) => ({ ...run, id: undefined })],
+    ['an empty id', (run) => ({ ...run, id: '' })],
+    ['a result that is no promise', (run) => ({ ...run, result: completed() })],
+    ['no result', (run) => ({ ...run, result: undefined })],
+    ['no way to dispose it', (run) => ({ ...run, dispose: undefined })],
+    ['an agent of another id', (run) => ({ ...run, localAgent: stubAgent('other') })],
+  ])('refuses a provider that returns %s as its run, and tells nothing of it', async (_, made) => {
+    const { subagents, request, logger } = testRuntime();
+    const stub = stubRun();
+    const told: unknown[] = [];
+    subagents.on('subagent/start', (info) => told.push(info));
+    subagents.on('subagent/end', (info) => told.push(info));
+    const returned = made(stub.run);
+    subagents.registerProvider(stubProvider({ start: async () => returned as never }).provider);
+    const error = await rejection(subagents.start('stub', request()));
+    expect(error).toBeInstanceOf(ArgumentError);
+    expect((error as Error).message).toMatch(/provider "stub"/);
+    expect(told).toEqual([]);
+    const isDisposable = typeof (returned as SubagentRun | undefined)?.dispose === 'function';
+    expect(stub.disposals).toBe(isDisposable ? 1 : 0);
+    expect(logger.warnings).toEqual([]);
+    // Nobody holds its result any more: no failure of it is unhandled.
+    const { result } = Object(returned) as SubagentRun;
+    if (result === stub.run.result) stub.fail(new Error('too late'));
+  });
+
+  it('says what is wrong with a run, though that cannot be disposed either', async () => {
+    const { subagents, request, logger } = testRuntime();
+    const { run } = stubRun();
+    const dispose = () => Promise.reject(new Error('stuck'));
+    const start = async () => ({ ...run, id: '' as never, dispose });
+    subagents.registerProvider(stubProvider({ start }).provider);
+    await expect(subagents.start('stub', request())).rejects.toThrow(/no id/);
+    expect(logger.warnings.map(({ error }) => error?.message)).toEqual(['stuck']);
   });
 
   it('refuses a cap of the harness that is no number to count with', () => {

@@ -10,6 +10,12 @@ const newRegistry = () => {
   return { logger, registry: new ProviderRegistry(logger) };
 };
 
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
 describe('ProviderRegistry', () => {
   it('resolves a provider from its registration to its disposal, and tells of both', async () => {
     const { subagents, request } = testRuntime();
@@ -99,6 +105,41 @@ describe('ProviderRegistry', () => {
     ]);
   });
 
+  it.each<[string, () => unknown]>([
+    ['an object without a text', () => Object.create(null)],
+    ['a symbol', () => Symbol('odd')],
+    [
+      'an object whose text throws',
+      () => ({
+        toString() {
+          throw new Error('no text');
+        },
+      }),
+    ],
+    ['a proxy that was revoked', revoked],
+    [
+      'an error whose message throws',
+      () =>
+        Object.defineProperty(new Error('hidden'), 'message', {
+          get() {
+            throw new Error('no message');
+          },
+        }),
+    ],
+  ])('survives a listener that throws %s', async (_, thrown) => {
+    const { registry, logger } = newRegistry();
+    registry.observers.on('subagent/provider-removed', () => {
+      throw thrown();
+    });
+    registry.observers.on('subagent/provider-removed', async () => {
+      throw thrown();
+    });
+    registry.register(stubProvider({}).provider)();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(logger.warnings).toHaveLength(2);
+    for (const { error } of logger.warnings) expect(typeof error!.message).toBe('string');
+  });
+
   it('loses a provider with the scope that its registration was added to', async () => {
     const { registry } = newRegistry();
     const scope = new Scope();
@@ -113,6 +154,7 @@ describe('ProviderRegistry', () => {
     ['no start', { ...stubProvider({}).provider, start: undefined }],
     ['no capabilities', { ...stubProvider({}).provider, capabilities: undefined }],
     ['a missing flag', { ...stubProvider({}).provider, capabilities: { persona: true } }],
+    ['a preparation that is no method', { ...stubProvider({}).provider, prepareContinuable: {} }],
     ['no word on context', { ...stubProvider({}).provider, inheritsParentContext: undefined }],
   ])('refuses a provider with %s', (_, provider) => {
     const { registry } = newRegistry();

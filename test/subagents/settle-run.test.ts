@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SubagentResult, SubagentStopReason } from '../../src/subagents/provider.ts';
 import {
@@ -47,6 +48,20 @@ describe('settleRun', () => {
     expect(order).toEqual(['released', 'told']);
   });
 
+  it('says something even of a failure that says nothing', async () => {
+    const silent = Object.defineProperty(new Error('hidden'), 'message', {
+      get() {
+        throw new Error('no message');
+      },
+    });
+    for (const failure of [silent, Object.create(null) as object, Symbol('odd')]) {
+      const { run, fail } = stubRun();
+      fail(failure);
+      const outcome = await settleRun({ ...run, dispose: () => Promise.reject(failure) });
+      expect(outcome).toMatchObject({ kind: 'failed' });
+    }
+  });
+
   it('releases a run whose result rejects', async () => {
     const stub = stubRun();
     stub.fail(new Error('broken'));
@@ -83,7 +98,45 @@ describe('finishRun', () => {
   });
 });
 
+/** Text of all kinds of characters, of pieces of any length; half a pair now and then. */
+const anyText = fc
+  .array(
+    fc.tuple(
+      fc.oneof(
+        fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }),
+        fc.constantFrom('a', 'é', '€', '😀', '\ud83d', '\ude00', '\u0000', '\ufffd'),
+      ),
+      fc.integer({ min: 1, max: 3_000 }),
+    ),
+    { maxLength: 6 },
+  )
+  .map((pieces) => pieces.map(([piece, times]) => piece.repeat(times)).join(''));
+
 describe('boundDiagnostic', () => {
+  it('is short, whole and what it was given, whatever that is', () => {
+    fc.assert(
+      fc.property(anyText, (given) => {
+        const bound = boundDiagnostic(given);
+        const size = bytes(bound);
+        expect(size).toBeLessThanOrEqual(MAX_DIAGNOSTIC_BYTES);
+        // What it says of half a pair is what UTF-8 can say: so it is the same after storage.
+        expect(Buffer.from(bound).toString()).toBe(bound);
+        const whole = Buffer.from(given).toString();
+        if (bytes(whole) <= MAX_DIAGNOSTIC_BYTES) {
+          expect(bound).toBe(whole);
+          return;
+        }
+        const [kept, mark, ...more] = bound.split(/(… \[cut\])$/);
+        expect([mark, more]).toEqual(['… [cut]', ['']]);
+        expect(whole.startsWith(kept!)).toBe(true);
+        expect(size).toBeGreaterThan(MAX_DIAGNOSTIC_BYTES - 4);
+        // Between characters: what comes next begins with no second half.
+        expect(/^[\udc00-\udfff]/.test(whole.slice(kept!.length))).toBe(false);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   const bytes = (value: string) => Buffer.byteLength(value);
 
   it('leaves a text that fits as it is', () => {
