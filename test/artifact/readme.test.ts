@@ -1,6 +1,6 @@
-/** Every program in the README runs as it stands, against the built package. */
+/** Every program in the README and in docs/ runs as it stands, against the built package. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,55 +8,64 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Inside the package, so that its own name resolves to it. */
-const folder = join(root, '.artifacts', 'readme');
+const folder = join(root, '.artifacts', 'pages');
 const run = promisify(execFile);
 
+const docs = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
+const read = (page: string): string => readFileSync(join(root, page), 'utf8');
+
 interface Program {
+  readonly page: string;
   readonly file: string;
   readonly code: string;
 }
 
 /** The `js` blocks, named by their first line. */
-function programs(): Program[] {
-  const text = readFileSync(join(root, 'README.md'), 'utf8');
-  return [...text.matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(([, file, code]) => ({
-    file: file ?? '',
-    code: code ?? '',
-  }));
-}
+const programs: readonly Program[] = ['README.md', ...docs].flatMap((page) =>
+  [...read(page).matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(
+    ([, file = '', code = '']) => ({ page, file, code }),
+  ),
+);
 
-const start = async (file: string): Promise<string> =>
-  (await run(process.execPath, [join(folder, file)], { cwd: folder, timeout: 30_000 })).stdout;
+const start = async (file: string): Promise<readonly string[]> => {
+  const options = { cwd: folder, timeout: 30_000 };
+  const { stdout, stderr } = await run(process.execPath, [join(folder, file)], options);
+  expect(stderr).toBe('');
+  return stdout.trimEnd().split('\n');
+};
+
+beforeAll(() => {
+  for (const { file, code } of programs) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    writeFileSync(join(folder, file), code);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it('names every program that a page shows', () => {
+  expect(programs.map(({ page, file }) => `${page} ${file}`)).toEqual([
+    'README.md first.mjs',
+    'README.md host.mjs',
+    'README.md tools/word-count.mjs',
+    'docs/delegation.md persona.mjs',
+    'docs/delegation.md hooks.mjs',
+    'docs/delegation.md scope.mjs',
+  ]);
+  const blocks = ['README.md', ...docs].flatMap((page) => read(page).match(/^```js$/gm) ?? []);
+  expect(blocks).toHaveLength(programs.length);
+});
 
 describe('the README', () => {
-  beforeAll(() => {
-    for (const { file, code } of programs()) {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      writeFileSync(join(folder, file), code);
-    }
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-  it('names every program it shows', () => {
-    expect(programs().map(({ file }) => file)).toEqual([
-      'first.mjs',
-      'host.mjs',
-      'tools/word-count.mjs',
-    ]);
-    const text = readFileSync(join(root, 'README.md'), 'utf8');
-    expect(text.match(/^```js$/gm)).toHaveLength(programs().length);
-  });
-
   it('shows a parent that delegates and reads the answer', async () => {
-    const lines = (await start('first.mjs')).trim().split('\n');
+    const lines = await start('first.mjs');
     expect(lines[0]).toMatch(/^child \S+ completed$/);
     expect(lines[1]).toBe('My child says six.');
   });
 
   it('shows a host that starts a child by itself', async () => {
-    expect((await start('host.mjs')).trim()).toBe(
+    expect(await start('host.mjs')).toEqual([
       "completed [ { type: 'text', text: 'Paris.' } ] undefined",
-    );
+    ]);
   });
 
   it('shows a tool that a thread can load', async () => {
@@ -81,6 +90,31 @@ describe('the README', () => {
         'await harness.dispose();',
       ].join('\n'),
     );
-    expect((await start('uses-tool.mjs')).trim()).toBe('3');
+    expect(await start('uses-tool.mjs')).toEqual(['3']);
+  });
+});
+
+describe('the page of delegation', () => {
+  it('shows a persona with variables, and a tool filter', async () => {
+    expect(await start('persona.mjs')).toEqual([
+      'You review for Acme. Today is Monday.',
+      "[ 'read_file' ]",
+    ]);
+  });
+
+  it('shows every hook at work', async () => {
+    expect(await start('hooks.mjs')).toEqual([
+      '1 OVERLOADED',
+      'deploy Error: Not on Fridays.',
+      'completed I am sorry, not on Fridays. 1000',
+    ]);
+  });
+
+  it('shows a scope that withdraws what it owns', async () => {
+    expect(await start('scope.mjs')).toEqual([
+      'told: completed',
+      'It is noon.',
+      'It is noon again.',
+    ]);
   });
 });

@@ -1,6 +1,6 @@
 /** The page of codes and the code agree, in both directions. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import {
@@ -49,7 +49,7 @@ const isErrno = (text: string): boolean => /^E[A-Z]+$/.test(text) && !/EMPTY|EXC
 /** Every text in the code that looks like a code, and the files it is in. */
 const spoken = new Map<string, Set<string>>();
 for (const { path, text } of readFiles('protocol', 'src', 'workers')) {
-  if (path === 'protocol/errors.ts') continue;
+  if (path === 'protocol/errors.ts' || path.startsWith('src/examples/')) continue;
   const visit = (node: ts.Node): void => {
     const isList = ts.isVariableDeclaration(node) && node.name.getText().endsWith('_CODES');
     if (isList) return;
@@ -139,18 +139,20 @@ describe('a code that is given', () => {
   });
 });
 
-it('links to headings that exist', () => {
+it('links to pages and headings that exist', () => {
   const anchor = (heading: string): string =>
     heading
       .toLowerCase()
       .replace(/[^\w\s-]/g, '')
       .replaceAll(' ', '-');
-  const read = (path: string): string => readFileSync(join(root, 'docs', path), 'utf8');
-  const broken = ['errors.md', 'delegation.md'].flatMap((from) =>
-    [...read(from).matchAll(/\]\(([\w.-]*)#([\w-]+)\)/g)]
-      .filter(([, to, id]) => {
-        const headings = [...read(to || from).matchAll(/^#+ (.*)$/gm)];
-        return !headings.some(([, heading = '']) => anchor(heading) === id);
+  const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+  const broken = ['README.md', 'docs/errors.md', 'docs/delegation.md'].flatMap((from) =>
+    [...read(from).matchAll(/\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)/g)]
+      .filter(([, to = '', id]) => {
+        const path = to === '' ? from : join(dirname(from), to);
+        if (!existsSync(join(root, path))) return true;
+        const headings = [...read(path).matchAll(/^#+ (.*)$/gm)];
+        return id !== undefined && !headings.some(([, heading = '']) => anchor(heading) === id);
       })
       .map(([link]) => `${from} links to ${link.slice(1)}`),
   );
