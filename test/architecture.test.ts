@@ -203,11 +203,13 @@ const rules: readonly {
       'src/prompt/interpolate.ts': `throw new Error('The prompt has no such variable.');`,
       'src/session/session.ts': `throw new ArgumentError('No.'); throw signal.reason;`,
       'protocol/json.ts': `throw new TypeError('Not losslessly JSON.');`,
+      'workers/tool-body.ts': `throw new ArgumentError('Too many contexts.');`,
     },
     complaints: [
       'src/agent/agents.ts makes an error without a code: who can get it?',
       'src/tools/registry.ts makes an error without a code: who can get it?',
       'workers/link.ts makes an error without a code: who can get it?',
+      'workers/tool-body.ts makes no error without a code any more',
     ],
   },
   {

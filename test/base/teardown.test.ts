@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError, SubagentError } from '../../protocol/errors.ts';
 import { assertTornDown } from '../../src/base/teardown.ts';
 import { Scope } from '../../src/base/scope.ts';
+import { testHarness } from '../support/harness.ts';
 
 const thrownBy = (run: () => void): unknown => {
   try {
@@ -55,5 +56,42 @@ describe('a scope', () => {
     expect(ran).toEqual(['c', 'b', 'a']);
     expect(error).toMatchObject({ name: 'SubagentError', code: 'ACTIVATION_TEARDOWN_FAILED' });
     expect((error.cause as AggregateError).errors).toHaveLength(2);
+  });
+});
+
+describe('an agent whose parts cannot be let go', () => {
+  const boom = (what: string) => (): never => {
+    throw new Error(what);
+  };
+
+  it('rejects its disposal with a class and a code, its children included', async () => {
+    await using rt = await testHarness();
+    const { agents } = rt.harness;
+    const parent = await agents.create({ setup: (scope) => scope.onDispose(boom('parent')) });
+    const { agent: owner } = parent;
+    await agents.create({ owner, setup: (scope) => scope.onDispose(boom('child')) });
+
+    const error = (await parent.dispose().catch((thrown: unknown) => thrown)) as SubagentError;
+    expect(error).toMatchObject({ name: 'SubagentError', code: 'ACTIVATION_TEARDOWN_FAILED' });
+    expect(error.message).toMatch(/child.*parent/);
+    const { errors } = error.cause as AggregateError;
+    expect(errors.map((each: SubagentError) => (each.cause as Error).message)).toEqual([
+      'child',
+      'parent',
+    ]);
+    expect(agents.list()).toEqual([rt.root]);
+  });
+
+  it('rejects the disposal of its harness the same way, after all was let go', async () => {
+    const rt = await testHarness();
+    const { agents } = rt.harness;
+    await agents.create({ setup: (scope) => scope.onDispose(boom('one')) });
+    await agents.create({ setup: (scope) => scope.onDispose(boom('two')) });
+    await expect(rt.harness.dispose()).rejects.toMatchObject({
+      name: 'SubagentError',
+      code: 'ACTIVATION_TEARDOWN_FAILED',
+      cause: { errors: [{ cause: { message: 'one' } }, { cause: { message: 'two' } }] },
+    });
+    expect(agents.list()).toEqual([]);
   });
 });
