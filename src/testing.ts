@@ -1,4 +1,4 @@
-/** Public test doubles: models that play a script, and a gate to hold them open. */
+/** For tests of programs: models that play a script, a gate to hold them open, a watch. */
 export { scriptedModel } from './models/scripted.ts';
 export type {
   Script,
@@ -12,3 +12,5 @@ export type {
 } from './models/scripted.ts';
 export { gate } from './base/gate.ts';
 export type { Gate } from './base/gate.ts';
+export { watchInvariants } from './subagents/invariants.ts';
+export type { InvariantWatch, LifecycleViolation } from './subagents/invariants.ts';

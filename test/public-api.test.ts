@@ -46,10 +46,10 @@ const entries: readonly {
   {
     name: './testing',
     source: 'src/testing.ts',
-    values: words('gate scriptedModel'),
+    values: words('gate scriptedModel watchInvariants'),
     types: words(`
-      Gate Script ScriptedAnswer ScriptedCall ScriptedFunction ScriptedModel ScriptedStep
-      ScriptedText ScriptedToolCall`),
+      Gate InvariantWatch LifecycleViolation Script ScriptedAnswer ScriptedCall ScriptedFunction
+      ScriptedModel ScriptedStep ScriptedText ScriptedToolCall`),
   },
   {
     name: './worker',

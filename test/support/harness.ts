@@ -11,6 +11,7 @@ import type { HarnessOptions } from '../../src/harness-options.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
 import type { Script, ScriptedModel } from '../../src/models/scripted.ts';
 import type { Session } from '../../src/session/session.ts';
+import { watchInvariants } from '../../src/subagents/invariants.ts';
 import { inProcessThreads } from './in-process-threads.ts';
 import type { InProcessThreads, InProcessThreadsOptions } from './in-process-threads.ts';
 
@@ -34,7 +35,10 @@ export interface TestHarness extends AsyncDisposable {
   ask(text: string | UserMessage, agent?: Agent): Promise<void>;
 }
 
-/** A whole harness whose threads' bodies run in this one, with a scripted model and a root. */
+/**
+ * A whole harness whose threads' bodies run in this one, with a scripted model and a root. Its
+ * disposal fails when what was told of delegations cannot be true, or leaves a run open.
+ */
 export async function testHarness(options: TestHarnessOptions = {}): Promise<TestHarness> {
   const { script = [], clock = systemClock, threads: threadOptions, ...rest } = options;
   const warnings: TestHarness['warnings'] = [];
@@ -53,6 +57,7 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
     },
     { clock, threads: () => threads.factory },
   );
+  const watch = watchInvariants(harness);
   try {
     const rootHandle = await harness.agents.create();
     return {
@@ -66,7 +71,12 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
         agent.followup(typeof text === 'string' ? createUserMessage(text) : text);
         await agent.whenIdle();
       },
-      [Symbol.asyncDispose]: () => harness.dispose(),
+      async [Symbol.asyncDispose]() {
+        await harness.dispose();
+        const open = watch.open.map(({ runId }) => `The run "${runId}" never ended.`);
+        const wrong = [...watch.violations.map(({ message }) => message), ...open];
+        if (wrong.length > 0) throw new Error(wrong.join(' '));
+      },
     };
   } catch (error) {
     await harness.dispose();
