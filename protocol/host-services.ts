@@ -16,7 +16,11 @@ export interface HostServices {
   callTool(call: ToolCallRequest): Promise<Outcome<ToolCallReply>>;
   /** Hand in what a module's tool did; main settles the authoritative result. */
   finishTool(callId: CallId, outcome: ToolOutcome): Promise<Outcome<ToolSettled>>;
-  /** Ask for a model request: its parts come as frames, or the model is to be run here. */
+  /**
+   * Ask for a model request: its parts come as frames, or the model is to be run here. After one
+   * that failed, ask for the next attempt: whether and when it is made is main's to decide, and
+   * the answer waits until then.
+   */
   openModel(request: ModelCallRequest): Promise<Outcome<ModelCallReply>>;
 }
 
@@ -70,13 +74,18 @@ export type ToolOutcome =
 export interface ModelCallRequest {
   readonly turn: number;
   readonly step: number;
-  /** 1 for the first request of a step, one more for every retry. */
+  /** 1 for the first request of a step, one more after each that failed. */
   readonly attempt: number;
 }
 
 export type ModelCallReply =
   /** The parts come down as `parts` frames. */
-  | { readonly route: 'host'; readonly stream: StreamId }
+  | {
+      readonly route: 'host';
+      readonly stream: StreamId;
+      readonly provider: string;
+      readonly model: string;
+    }
   /**
    * Run the module here. `request.messages` holds only what this thread was not given before:
    * its history is that many messages long, then these.
@@ -86,7 +95,9 @@ export type ModelCallReply =
       readonly stream: StreamId;
       readonly knownMessages: number;
       readonly request: ModelRequest;
-    };
+    }
+  /** The request that failed is not made again: its failure is the turn's. */
+  | { readonly route: 'none' };
 
 /** The four calls, for the guard in front of the dispatcher. */
 export const HOST_SERVICE_NAMES = ['claim', 'callTool', 'finishTool', 'openModel'] as const;

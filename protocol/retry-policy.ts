@@ -8,6 +8,24 @@ export const DEFAULT_RETRY_POLICY: RetryPolicy = {
   jitterRatio: 0.1,
 };
 
+/** Whether this is a policy that can be followed. */
+export function isRetryPolicy(value: unknown): value is RetryPolicy {
+  const { maxRetries, retryableCodes, initialDelayMs, maxDelayMs, jitterRatio } = (value ??
+    {}) as Partial<Record<keyof RetryPolicy, unknown>>;
+  const isAmount = (amount: unknown): amount is number =>
+    Number.isFinite(amount) && (amount as number) >= 0;
+  return (
+    Number.isSafeInteger(maxRetries) &&
+    isAmount(maxRetries) &&
+    Array.isArray(retryableCodes) &&
+    retryableCodes.every((code) => typeof code === 'string') &&
+    isAmount(initialDelayMs) &&
+    isAmount(maxDelayMs) &&
+    isAmount(jitterRatio) &&
+    jitterRatio <= 1
+  );
+}
+
 /**
  * Milliseconds to wait before retry number `retry` (the first is 1), or `undefined` when the
  * request must not be made again. A provider's own wish is followed when it is within

@@ -1,5 +1,6 @@
 import type { HostServiceName } from './host-services.ts';
 import type { JsonObject } from './json.ts';
+import type { RetryPolicy } from './model.ts';
 import type { ToMainMap, ToMainType, WorkerEventMap, WorkerEventType } from './to-main.ts';
 
 /** Keys of `T` that must be present. */
@@ -197,6 +198,19 @@ const toolSpec = {
   additionalProperties: false,
 } as const;
 
+const retryPolicy = {
+  type: 'object',
+  properties: {
+    maxRetries: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    retryableCodes: { type: 'array', maxItems: 1_000, items: TEXT },
+    initialDelayMs: { type: 'number', minimum: 0 },
+    maxDelayMs: { type: 'number', minimum: 0 },
+    jitterRatio: { type: 'number', minimum: 0, maximum: 1 },
+  },
+  required: ['maxRetries', 'retryableCodes', 'initialDelayMs', 'maxDelayMs', 'jitterRatio'],
+  additionalProperties: false,
+} as const satisfies SchemaOf<RetryPolicy>;
+
 const inStep = { turn: NUMBERED, step: NUMBERED } as const;
 
 /** What an event up must look like; the envelope is main's. */
@@ -218,26 +232,6 @@ export const workerEventSchemas = {
       interrupted: { const: true },
     },
     required: ['turn', 'step', 'stream', 'parts', 'message'],
-    additionalProperties: false,
-  },
-  'llm/retry': {
-    type: 'object',
-    properties: {
-      retryId: NAME,
-      ...inStep,
-      provider: NAME,
-      retry: NUMBERED,
-      maxRetries: COUNT,
-      delayMs: { type: 'number', minimum: 0 },
-      failure,
-    },
-    required: ['retryId', 'turn', 'step', 'provider', 'retry', 'maxRetries', 'delayMs', 'failure'],
-    additionalProperties: false,
-  },
-  'llm/retry-started': {
-    type: 'object',
-    properties: { retryId: NAME, ...inStep, retry: NUMBERED },
-    required: ['retryId', 'turn', 'step', 'retry'],
     additionalProperties: false,
   },
   'step/end': {
@@ -269,7 +263,7 @@ export const toMainSchemas = {
   },
   ready: {
     type: 'object',
-    properties: { tools: { type: 'array', maxItems: 1_000, items: toolSpec } },
+    properties: { tools: { type: 'array', maxItems: 1_000, items: toolSpec }, retryPolicy },
     required: ['tools'],
     additionalProperties: false,
   },

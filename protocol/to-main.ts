@@ -2,16 +2,18 @@ import type { AssistantMessage, Usage } from './content.ts';
 import type { ErrorRecord } from './error-record.ts';
 import type { HostServiceName } from './host-services.ts';
 import type { StreamId } from './ids.ts';
-import type { Failure, ModelPart } from './model.ts';
-import type { SessionEventMap } from './session-events.ts';
+import type { Failure, ModelPart, RetryPolicy } from './model.ts';
 import type { ToolSpec } from './tool.ts';
 
 /** Worker → main. The only place a frame up is spelled out. Each crosses as packed bytes. */
 export interface ToMainMap {
   /** On the thread's own port, first and only: it runs, and this is its real heap limit. */
   up: { protocol: number; heapLimitBytes: number; node: string };
-  /** Modules are loaded; waits for its first wake. `tools` are those of its modules. */
-  ready: { tools: readonly ToolSpec[] };
+  /**
+   * Modules are loaded; waits for its first wake. `tools` are those of its modules, and
+   * `retryPolicy` that of its model, if that has one of its own.
+   */
+  ready: { tools: readonly ToolSpec[]; retryPolicy?: RetryPolicy };
   /** What happened, in order; `from` numbers the first of them. Costs credit. */
   events: { from: number; events: readonly WorkerEvent[] };
   /** One call of `HostServices`: a Comlink message. */
@@ -52,13 +54,11 @@ export interface WorkerEventMap {
     usage?: Usage;
     interrupted?: true;
   };
-  'llm/retry': SessionEventMap['llm/retry'];
-  'llm/retry-started': SessionEventMap['llm/retry-started'];
   'step/end': { turn: number; step: number };
   'turn/end': { turn: number; reason: WorkerTurnEnd };
 }
 
-/** The cause of an abort is main's to say; the loop only says that it stopped. */
+/** Why it was stopped or blocked is main's to say; the loop only says that it was. */
 export type WorkerTurnEnd =
   | { readonly kind: 'completed' | 'max-tokens' | 'blocked' | 'aborted' }
   | { readonly kind: 'error'; readonly error: Failure };
@@ -73,7 +73,7 @@ export type WorkerEventOf<T extends WorkerEventType> = Readonly<{
 }>;
 
 /** Grows with every change that one side alone would misread. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** Sizes main accepts, in bytes, checked before anything is decoded. */
 export const MAX_FRAME_BYTES = 1024 * 1024;

@@ -1,5 +1,4 @@
 import type { SessionId } from './ids.ts';
-import type { RetryPolicy } from './model.ts';
 import type { WindowSize } from './window.ts';
 
 /** A file the thread loads by URL, and what its default export is called with. */
@@ -23,9 +22,6 @@ export interface WorkerInit {
   readonly toolModules: readonly ModuleRef[];
   /** The module of the agent's model; absent when the model runs on main. */
   readonly modelModule?: ModuleRef;
-  /** The name the agent's model goes by; for retry events. */
-  readonly provider: string;
-  readonly retryPolicy: RetryPolicy;
   /** The cancel cell. */
   readonly cancel: SharedArrayBuffer;
   readonly window: WindowSize;

@@ -65,6 +65,8 @@ export interface ListenOptions extends Ownership {
 /** What differs between a program and a test of this library. */
 export interface HarnessParts {
   readonly clock?: Clock;
+  /** In [0, 1). */
+  random?(): number;
   threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
 }
 
@@ -210,8 +212,10 @@ export async function buildHarness(
         warm: workers.warm ?? 2,
         startingAtOnce: STARTING_AT_ONCE,
         clock,
+        random: () => parts.random?.() ?? Math.random(),
         logger,
         observers,
+        routeOf: (provider) => models.resolve(provider),
         toolModules: () => tools.modules(),
         isWaiting: (agent) => agents.isWaiting(agent),
       });

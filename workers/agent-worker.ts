@@ -30,7 +30,6 @@ threadPort.once('message', ({ init, port }: InitMessage<MessagePort>) => {
   agent = boot(port, init, {
     import: (url) => import(url),
     defer: (run) => void setImmediate(run),
-    random: () => Math.random(),
     delay,
   });
   // A module's forgotten timer must not keep the thread.

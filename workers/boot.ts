@@ -14,8 +14,6 @@ export interface BootEnvironment {
   import(url: string): Promise<unknown>;
   /** Run something in a later macrotask. */
   defer(run: () => void): void;
-  /** In [0, 1). */
-  random(): number;
   /** Resolves after `ms`; rejects when `signal` aborts, and lets go of its timer. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
 }
@@ -58,13 +56,10 @@ export function boot(port: Port, init: WorkerInit, environment: BootEnvironment)
 
   const run = async (): Promise<void> => {
     const loaded = await loadModules(init, (url) => environment.import(url));
-    const { sessionId, cwd, depth, provider, retryPolicy } = init;
-    const delay = environment.delay.bind(environment);
+    const { sessionId, cwd, depth } = init;
     model = new AgentModel({
       services,
       adapter: loaded.model,
-      provider,
-      retryPolicy,
       events: link,
       takeParts: () => link.takeParts(),
     });
@@ -73,9 +68,12 @@ export function boot(port: Port, init: WorkerInit, environment: BootEnvironment)
       modules: loaded.tools,
       agent: Object.freeze({ id: sessionId, cwd, depth }),
       concurrency: init.toolConcurrency,
-      delay,
+      delay: environment.delay.bind(environment),
     });
-    link.announce([...loaded.tools.values()].map(specOf));
+    link.announce({
+      tools: [...loaded.tools.values()].map(specOf),
+      ...(loaded.retryPolicy === undefined ? {} : { retryPolicy: loaded.retryPolicy }),
+    });
     await runLoop({
       services,
       wake,
@@ -83,8 +81,6 @@ export function boot(port: Port, init: WorkerInit, environment: BootEnvironment)
       model,
       tools,
       post: (event) => link.post(event),
-      random: () => environment.random(),
-      delay,
     });
     link.stopped('stopped');
   };

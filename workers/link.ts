@@ -6,10 +6,9 @@
 import { pack, unpack } from '../protocol/codec.ts';
 import { toShortErrorRecord } from '../protocol/error-record.ts';
 import type { Port } from '../protocol/port.ts';
-import type { RpcCall, ToMain, WorkerEvent } from '../protocol/to-main.ts';
+import type { RpcCall, ToMain, ToMainOf, WorkerEvent } from '../protocol/to-main.ts';
 import { MAX_FRAME_BYTES } from '../protocol/to-main.ts';
 import type { RpcReply, ToWorker, ToWorkerOf } from '../protocol/to-worker.ts';
-import type { ToolSpec } from '../protocol/tool.ts';
 import { ReceiveWindow, SendWindow } from '../protocol/window.ts';
 import type { WindowSize } from '../protocol/window.ts';
 
@@ -113,8 +112,8 @@ export class Link {
   }
 
   /** Modules are loaded. */
-  announce(tools: readonly ToolSpec[]): void {
-    this.#send(packedForMain({ type: 'ready', tools } satisfies ToMain));
+  announce(ready: Omit<ToMainOf<'ready'>, 'type'>): void {
+    this.#send(packedForMain({ type: 'ready', ...ready } satisfies ToMain));
   }
 
   /** One `parts` frame is dealt with; its credit goes back with the next macrotask. */

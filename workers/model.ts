@@ -2,7 +2,7 @@ import type { Message } from '../protocol/content.ts';
 import type { HostServices, ModelCallReply, ModelCallRequest } from '../protocol/host-services.ts';
 import type { StreamId } from '../protocol/ids.ts';
 import { streamModel } from '../protocol/model-stream.ts';
-import type { ModelAdapter, ModelPart, ModelRequest, RetryPolicy } from '../protocol/model.ts';
+import type { ModelAdapter, ModelPart, ModelRequest } from '../protocol/model.ts';
 import type { WorkerEvent } from '../protocol/to-main.ts';
 import type { ToWorkerOf } from '../protocol/to-worker.ts';
 import { valueOf } from './services.ts';
@@ -11,7 +11,6 @@ import { valueOf } from './services.ts';
 export interface ModelAnswer {
   readonly stream: StreamId;
   readonly provider: string;
-  /** Empty when main holds the stream: main knows what it asked for. */
   readonly model: string;
   /**
    * Ends after the batch with the `finish`, which an abort brings as well, or when the port closes.
@@ -24,8 +23,6 @@ export interface AgentModelOptions {
   readonly services: Pick<HostServices, 'openModel'>;
   /** The model given as a module, if the agent's model is one. */
   readonly adapter: ModelAdapter | undefined;
-  readonly provider: string;
-  readonly retryPolicy: RetryPolicy;
   readonly events: {
     post(event: WorkerEvent): void;
     ready(): Promise<void> | undefined;
@@ -36,8 +33,6 @@ export interface AgentModelOptions {
 
 /** One model for the loop, wherever it runs: a stream held by main, or a module run here. */
 export class AgentModel {
-  readonly retryPolicy: RetryPolicy;
-  readonly provider: string;
   readonly #options: AgentModelOptions;
   /** What the module was shown so far; empty while main holds the streams. */
   readonly #history: Message[] = [];
@@ -47,12 +42,13 @@ export class AgentModel {
 
   constructor(options: AgentModelOptions) {
     this.#options = options;
-    this.provider = options.provider;
-    this.retryPolicy = options.adapter?.retryPolicy ?? options.retryPolicy;
   }
 
-  /** Ask for one model request. Its stream must be read, or iterated and left. */
-  async open(request: ModelCallRequest, signal: AbortSignal): Promise<ModelAnswer> {
+  /**
+   * Ask for one model request. Its stream must be read, or iterated and left. `undefined`: main
+   * makes it no more.
+   */
+  async open(request: ModelCallRequest, signal: AbortSignal): Promise<ModelAnswer | undefined> {
     this.#early = [];
     let reply: ModelCallReply | undefined;
     try {
@@ -65,14 +61,22 @@ export class AgentModel {
       }
       for (const frame of early) this.deliver(frame);
     }
-    const { stream } = reply;
-    if (reply.route === 'here') {
-      const { provider, model } = reply.request;
-      const full = { ...reply.request, messages: this.#remember(reply) };
-      return { stream, provider, model, parts: this.#run(full, request, stream, signal) };
+    switch (reply.route) {
+      case 'none':
+        return undefined;
+      case 'here': {
+        const { stream } = reply;
+        const { provider, model } = reply.request;
+        const full = { ...reply.request, messages: this.#remember(reply) };
+        return { stream, provider, model, parts: this.#run(full, request, stream, signal) };
+      }
+      case 'host': {
+        const { stream, provider, model } = reply;
+        return { stream, provider, model, parts: this.#stream?.read() ?? noParts() };
+      }
+      default:
+        return reply satisfies never;
     }
-    const parts = this.#stream?.read() ?? noParts();
-    return { stream, provider: this.provider, model: '', parts };
   }
 
   /** Hand in one frame of parts. Those of a stream that has ended are passed over. */
@@ -101,7 +105,11 @@ export class AgentModel {
   ): AsyncGenerator<readonly ModelPart[]> {
     if (signal.aborted) return;
     for await (const chunk of streamModel(this.#options.adapter, request, signal)) {
-      this.#options.events.post({ type: 'assistant/chunk', data: { turn, step, stream, chunk } });
+      // The end that a cancellation brings is no word of the model; main keeps none, either.
+      if (!signal.aborted) {
+        const data = { turn, step, stream, chunk };
+        this.#options.events.post({ type: 'assistant/chunk', data });
+      }
       yield [chunk];
       // No credit: the module is not asked for its next part until main has taken some.
       const credit = this.#options.events.ready();

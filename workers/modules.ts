@@ -3,7 +3,8 @@ import { WorkerError } from '../protocol/errors.ts';
 import { printed, toErrorRecord } from '../protocol/error-record.ts';
 import { isPlainObject, losslessCopy } from '../protocol/json.ts';
 import type { JsonObject } from '../protocol/json.ts';
-import type { ModelAdapter } from '../protocol/model.ts';
+import type { ModelAdapter, RetryPolicy } from '../protocol/model.ts';
+import { isRetryPolicy } from '../protocol/retry-policy.ts';
 import type { ToolDefinition, ToolSpec } from '../protocol/tool.ts';
 import type { ModuleRef, WorkerInit } from '../protocol/worker-init.ts';
 
@@ -11,6 +12,8 @@ import type { ModuleRef, WorkerInit } from '../protocol/worker-init.ts';
 export interface LoadedModules {
   readonly tools: ReadonlyMap<string, ToolDefinition>;
   readonly model: ModelAdapter | undefined;
+  /** The model's own, for main, which decides about retries. */
+  readonly retryPolicy: RetryPolicy | undefined;
 }
 
 type Import = (url: string) => Promise<unknown>;
@@ -39,13 +42,21 @@ export async function loadModules(
       tools.set(tool.name, tool);
     }
   }
-  if (init.modelModule === undefined) return { tools, model: undefined };
-  const model = await exportOf(init.modelModule, load);
-  const adapter = asModelAdapter(model);
-  return {
-    tools,
-    model: adapter ?? refuse(init.modelModule, 'its model has no function "stream"'),
-  };
+  const { modelModule } = init;
+  if (modelModule === undefined) return { tools, model: undefined, retryPolicy: undefined };
+  const model = asModelAdapter(await exportOf(modelModule, load));
+  if (model === undefined) return refuse(modelModule, 'its model has no function "stream"');
+  return { tools, model, retryPolicy: policyOf(model, modelModule) };
+}
+
+/** A copy of what main needs of it, and nothing else that a module may have put there. */
+function policyOf(model: ModelAdapter, ref: ModuleRef): RetryPolicy | undefined {
+  const policy: unknown = model.retryPolicy;
+  if (policy === undefined) return undefined;
+  if (!isRetryPolicy(policy)) return refuse(ref, 'the "retryPolicy" of its model is malformed');
+  const { maxRetries, retryableCodes, initialDelayMs, maxDelayMs, jitterRatio } = policy;
+  const codes = [...retryableCodes];
+  return { maxRetries, retryableCodes: codes, initialDelayMs, maxDelayMs, jitterRatio };
 }
 
 /** What a model and main are told of a loaded tool. */

@@ -5,7 +5,7 @@ import { asModelAdapter } from '../../protocol/ai-sdk.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
-import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
+import { DEFAULT_RETRY_POLICY, isRetryPolicy } from '../../protocol/retry-policy.ts';
 
 /** A model that is loaded inside the thread of each agent that uses it. */
 export interface ModelModule {
@@ -127,19 +127,6 @@ function moduleRef(provider: string, { module, options }: ModelModule): ModuleRe
 }
 
 function checkPolicy(provider: string, policy: RetryPolicy): RetryPolicy {
-  const isCount = (value: unknown): boolean =>
-    Number.isSafeInteger(value) && (value as number) >= 0;
-  const isAmount = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0;
-  const { maxRetries, retryableCodes, initialDelayMs, maxDelayMs, jitterRatio } = policy;
-  const isUsable =
-    isCount(maxRetries) &&
-    Array.isArray(retryableCodes) &&
-    retryableCodes.every((code) => typeof code === 'string') &&
-    isAmount(initialDelayMs) &&
-    isAmount(maxDelayMs) &&
-    isAmount(jitterRatio) &&
-    jitterRatio <= 1;
-  if (!isUsable)
-    throw new ArgumentError(`The retry policy of the model "${provider}" is malformed.`);
-  return policy;
+  if (isRetryPolicy(policy)) return policy;
+  throw new ArgumentError(`The retry policy of the model "${provider}" is malformed.`);
 }

@@ -3,9 +3,10 @@
  * the caller. A residency that is being ended gets no new work, so every await is followed by
  * a look at whether it still may act.
  */
-import { fail, succeed, toErrorRecord } from '../../protocol/error-record.ts';
+import type { UserMessage } from '../../protocol/content.ts';
+import { fail, succeed } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
-import { ArgumentError, ProtocolError, WorkerError } from '../../protocol/errors.ts';
+import { ArgumentError, ProtocolError } from '../../protocol/errors.ts';
 import type {
   ClaimBoundary,
   ClaimReply,
@@ -18,22 +19,21 @@ import type {
   ToolSettled,
 } from '../../protocol/host-services.ts';
 import type { CallId } from '../../protocol/ids.ts';
-import type { Logger } from '../base/logger.ts';
-import type { ModelGateway } from '../models/gateway.ts';
-import type { ModelRoute } from '../models/routes.ts';
 import type { ToolDesk } from '../tools/desk.ts';
-import type { AgentOptions } from '../agent/agent.ts';
-import type { Conversation, OpenTurn } from './conversation.ts';
+import { ModelCalls } from './model-calls.ts';
+import type { ModelCallParts } from './model-calls.ts';
+import type { OpenTurn } from './open-turn.ts';
+import { decideStep } from './pre-step.ts';
 import type { Residency } from './residency.ts';
-import type { Session } from '../session/session.ts';
-import type { UserMessage } from '../../protocol/content.ts';
-import type { ToolSpec } from '../../protocol/tool.ts';
+import type { ServedAgent } from './served-agent.ts';
+import { whileRunning } from './while-running.ts';
 
 export class AgentServices implements HostServices {
   readonly #agent: ServedAgent;
   readonly #residency: Residency;
   readonly #desk: ToolDesk;
   readonly #models: ModelCalls;
+  #isClaiming = false;
 
   constructor(parts: ModelCallParts & { readonly desk: ToolDesk }) {
     this.#agent = parts.agent;
@@ -44,32 +44,15 @@ export class AgentServices implements HostServices {
 
   claim(boundary: ClaimBoundary, concluded: boolean): Promise<Outcome<ClaimReply>> {
     return this.#answer(async () => {
-      const { conversation } = this.#agent;
-      if ((boundary === 'turn') !== (conversation.open === undefined)) {
-        throw new ProtocolError('PROTOCOL_VIOLATION', `A claim of a ${boundary} is out of phase.`);
+      if (this.#isClaiming) {
+        throw new ProtocolError('PROTOCOL_VIOLATION', 'Two claims are open at once.');
       }
-      // A message can be claimed only when its insertion is committed.
-      await this.#agent.accepted();
-      this.#assertLive();
-      if (boundary === 'turn') {
-        // A thread that is leaving opens nothing; the agent's phase is not its to end.
-        if (!this.#residency.takesTurns) return { kind: 'idle' };
-        const taken = this.#agent.takeTurn();
-        if (taken === undefined) return { kind: 'idle' };
-        return this.#enter(taken.turn, taken.messages, false);
+      this.#isClaiming = true;
+      try {
+        return await (boundary === 'turn' ? this.#claimTurn() : this.#claimStep(concluded));
+      } finally {
+        this.#isClaiming = false;
       }
-      const turn = conversation.open;
-      if (turn === undefined || this.#agent.session.open?.step !== undefined) {
-        throw new ProtocolError('PROTOCOL_VIOLATION', 'A claim of a step is out of phase.');
-      }
-      if (turn.signal.aborted) return aborted(turn);
-      let messages = this.#agent.takeStep(turn);
-      if (messages.length === 0 && concluded) {
-        const given = await this.#lastChance(turn);
-        if ('kind' in given) return given;
-        messages = given;
-      }
-      return this.#enter(turn, messages, concluded);
     });
   }
 
@@ -95,6 +78,32 @@ export class AgentServices implements HostServices {
     return this.#answer(() => this.#models.open(request));
   }
 
+  async #claimTurn(): Promise<ClaimReply> {
+    if (this.#agent.conversation.open !== undefined) outOfPhase('turn');
+    // A message can be claimed only when its insertion is committed.
+    await this.#agent.accepted();
+    this.#assertLive();
+    // A thread that is leaving opens nothing; the agent's phase is not its to end.
+    if (!this.#residency.takesTurns) return { kind: 'idle' };
+    const taken = this.#agent.takeTurn();
+    if (taken === undefined) return { kind: 'idle' };
+    return this.#enter(taken.turn, taken.messages, false);
+  }
+
+  async #claimStep(concluded: boolean): Promise<ClaimReply> {
+    const { conversation, session } = this.#agent;
+    const turn = conversation.open;
+    if (turn === undefined || session.open?.step !== undefined) return outOfPhase('step');
+    await this.#agent.accepted();
+    this.#assertLive();
+    this.#assertOpen(turn);
+    if (turn.signal.aborted) return aborted(turn);
+    const messages = this.#agent.takeStep(turn);
+    if (messages.length > 0 || !concluded) return this.#enter(turn, messages, concluded);
+    const given = await this.#lastChance(turn);
+    return 'kind' in given ? given : this.#enter(turn, given, concluded);
+  }
+
   /**
    * A concluded step, and nothing waits: hooks get their last chance to give the turn more to do.
    * @returns what they gave it, or how the turn ends without
@@ -102,16 +111,20 @@ export class AgentServices implements HostServices {
   async #lastChance(turn: OpenTurn): Promise<ClaimReply | readonly UserMessage[]> {
     const { hooks, agent } = this.#agent;
     try {
-      await whileRunning(turn, this.#residency, async () => {
-        const context = { agent, turn: turn.number, signal: turn.signal };
-        await hooks.run('agent/turn-stopping', context, () => {});
-        // What was accepted meanwhile can be claimed once it is committed.
-        await this.#agent.accepted();
-      });
+      await whileRunning(turn, this.#residency, () =>
+        hooks.run(
+          'agent/turn-stopping',
+          { agent, turn: turn.number, signal: turn.signal },
+          () => {},
+        ),
+      );
+      // What was accepted meanwhile can be claimed once it is committed.
+      await this.#agent.accepted();
       this.#assertRunning(turn);
     } catch (error) {
       return this.#failed(turn, error);
     }
+    this.#assertOpen(turn);
     // The look and the answer are one tick: what comes later opens a turn of its own.
     const messages = this.#agent.takeStep(turn);
     return messages.length === 0 ? { kind: 'close', turn: turn.number } : messages;
@@ -131,6 +144,7 @@ export class AgentServices implements HostServices {
     } catch (error) {
       return this.#failed(turn, error);
     }
+    this.#assertOpen(turn);
     if (decision.kind === 'reject') {
       const { reason } = decision;
       turn.block = reason === undefined ? {} : { reason };
@@ -175,10 +189,22 @@ export class AgentServices implements HostServices {
   }
 
   #assertLive(): void {
-    if (!this.#residency.isLive) {
-      throw new WorkerError('WORKER_EXITED', 'This thread is being ended; it gets no more work.');
-    }
+    this.#residency.signal.throwIfAborted();
   }
+
+  #assertRunning(turn: OpenTurn): void {
+    this.#assertLive();
+    turn.signal.throwIfAborted();
+  }
+
+  /** A thread that ended its turn while it asks what comes next in it is out of phase. */
+  #assertOpen(turn: OpenTurn): void {
+    if (this.#agent.conversation.open !== turn) outOfPhase('step');
+  }
+}
+
+function outOfPhase(boundary: ClaimBoundary): never {
+  throw new ProtocolError('PROTOCOL_VIOLATION', `A claim of a ${boundary} is out of phase.`);
 }
 
 const aborted = (turn: OpenTurn): ClaimReply => ({

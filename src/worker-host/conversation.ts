@@ -4,10 +4,11 @@
  * that do not fit. It knows no thread; the thread may die and the turn is still closed here.
  */
 import type { UserMessage } from '../../protocol/content.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import { MessageId, StreamId } from '../../protocol/ids.ts';
-import type { Failure, ModelPart, ModelRequest } from '../../protocol/model.ts';
+import type { Failure, ModelPart, ModelRequest, RetryPolicy } from '../../protocol/model.ts';
 import type {
   CancelCause,
   RequestHeader,
@@ -15,61 +16,16 @@ import type {
   TurnEndReason,
 } from '../../protocol/session-events.ts';
 import type { WorkerEvent, WorkerEventOf } from '../../protocol/to-main.ts';
-import type { ToolSpec } from '../../protocol/tool.ts';
 import { newId } from '../base/ids.ts';
 import { closeOpenCalls, closeOpenTurn } from '../session/repair.ts';
 import type { Session } from '../session/session.ts';
+import { OpenTurn } from './open-turn.ts';
+import type { FailedRequest } from './open-turn.ts';
 
 const UNANSWERED = {
   code: 'TOOL_OUTCOME_UNKNOWN',
   message: 'The agent ended before this call was answered; what it did is unknown.',
 };
-
-/** A model stream of the open step: the events its parts became. */
-interface OpenStream {
-  readonly seqs: number[];
-  readonly provider: string;
-  readonly model: string;
-  /** True while its parts come from the thread. */
-  readonly isFromThread: boolean;
-  /** It became a message; it becomes no other. */
-  isSpent: boolean;
-}
-
-export class OpenTurn {
-  readonly number: number;
-  readonly #controller = new AbortController();
-  readonly streams = new Map<StreamId, OpenStream>();
-  step = 0;
-  /** Model requests of the open step, and the retries that were announced before them. */
-  attempts = 0;
-  retries = 0;
-  /** The last retry that was announced. */
-  announced = 0;
-  system: string | undefined;
-  tools: readonly ToolSpec[] = [];
-  #cause: CancelCause | undefined;
-
-  constructor(number: number) {
-    this.number = number;
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get cause(): CancelCause | undefined {
-    return this.#cause;
-  }
-
-  /** False when it was told before: the first cause wins. */
-  cancel(cause: CancelCause): boolean {
-    if (this.#cause !== undefined) return false;
-    this.#cause = cause;
-    this.#controller.abort(new DOMException(`Cancelled: ${cause.kind}.`, 'AbortError'));
-    return true;
-  }
-}
 
 export interface ConversationOptions {
   readonly session: Session;
@@ -83,6 +39,7 @@ export class Conversation {
   readonly #session: Session;
   #open: OpenTurn | undefined;
   #isDescribed = false;
+  /** In this life of the agent; what the log inherited does not count. */
   #hasRequested = false;
   #streams = 0;
 
@@ -116,11 +73,7 @@ export class Conversation {
       this.#session.append('subagent/descriptor', descriptor);
     }
     this.#isDescribed = true;
-    turn.step++;
-    turn.attempts = 0;
-    turn.retries = 0;
-    turn.announced = 0;
-    turn.streams.clear();
+    turn.nextStep();
     this.#session.append('step/start', { turn: turn.number, step: turn.step });
     for (const message of messages) this.#session.append('user/message', message);
   }
@@ -142,13 +95,19 @@ export class Conversation {
     return this.#open;
   }
 
+  /** What the last request of this life was asked with. */
+  get lastConfig(): RequestHeader['config'] | undefined {
+    return this.#hasRequested ? this.#session.lastHeader()?.config : undefined;
+  }
+
   /** Write down what the next request is made of, and the request itself. */
-  openRequest(config: RequestHeader['config']): ModelRequest {
-    const turn = this.#open;
+  openRequest(turn: OpenTurn, config: RequestHeader['config']): ModelRequest {
+    const system = turn.system();
+    const tools = turn.tools.length === 0 ? undefined : turn.tools;
     const header: RequestHeader = {
       config,
-      ...(turn?.system === undefined ? {} : { system: turn.system }),
-      ...(turn === undefined || turn.tools.length === 0 ? {} : { tools: turn.tools }),
+      ...(system === undefined ? {} : { system }),
+      ...(tools === undefined ? {} : { tools }),
     };
     const last = this.#session.lastHeader();
     if (!this.#hasRequested || JSON.stringify(last) !== JSON.stringify(header)) {
@@ -161,7 +120,6 @@ export class Conversation {
     if (context?.provider !== provider || context.model !== model) {
       this.#session.append('request/context', { provider, model });
     }
-    const { system, tools } = header;
     return {
       ...config,
       messages: this.#session.deriveMessages(),
@@ -171,12 +129,18 @@ export class Conversation {
     };
   }
 
-  /** The next request of the open step: the first, or one whose retry was announced. */
-  expectAttempt(turn: OpenTurn, attempt: number): void {
-    if (attempt !== turn.attempts + 1 || attempt !== turn.retries + 1) {
+  /**
+   * The next attempt at the open step's request. One that is not the first follows one that
+   * failed, which is returned; it is dealt with from here on, and followed only once.
+   */
+  expectAttempt(turn: OpenTurn, attempt: number): FailedRequest | undefined {
+    const failed = failureOfLast(turn);
+    if (attempt !== turn.attempts + 1 || (attempt > 1 && failed === undefined)) {
       refuse(`attempt ${attempt} of step ${turn.number}.${turn.step}, which is not its next`);
     }
     turn.attempts = attempt;
+    turn.lastStream = undefined;
+    return failed;
   }
 
   /** A call that the open step's message asks for, and that was not made yet. */
@@ -188,10 +152,15 @@ export class Conversation {
     return open;
   }
 
-  openStream(turn: OpenTurn, request: ModelRequest, isFromThread: boolean): StreamId {
+  openStream(
+    turn: OpenTurn,
+    { provider, model }: ModelRequest,
+    from: { readonly isFromThread: boolean; readonly retryPolicy: RetryPolicy },
+  ): StreamId {
     const stream = StreamId(`m${++this.#streams}`);
-    const { provider, model } = request;
-    turn.streams.set(stream, { seqs: [], provider, model, isFromThread, isSpent: false });
+    const open = { seqs: [], provider, model, ...from, finish: undefined, isSpent: false };
+    turn.streams.set(stream, open);
+    turn.lastStream = open;
     return stream;
   }
 
@@ -201,7 +170,15 @@ export class Conversation {
     if (place === undefined || turn !== this.#open || turn.signal.aborted) return;
     if (this.#session.open?.step !== turn.step) return;
     const data = { turn: turn.number, step: turn.step, chunk };
-    place.seqs.push(this.#session.append('assistant/chunk', data).seq);
+    if (chunk.type === 'finish') place.finish = chunk.reason;
+    try {
+      place.seqs.push(this.#session.append('assistant/chunk', data).seq);
+    } catch (error) {
+      // What cannot be logged ends the stream: its reader is told of a failure, and asks on.
+      const { code, message } = toErrorRecord(error);
+      place.finish ??= { kind: 'error', failure: { code, message } };
+      throw error;
+    }
   }
 
   /**
@@ -216,21 +193,11 @@ export class Conversation {
         const place = this.expectStep(turn, step).streams.get(stream);
         if (place?.isFromThread !== true) refuse('parts of a stream that is not its own');
         place.seqs.push(this.#session.append('assistant/chunk', { turn, step, chunk }).seq);
+        if (chunk.type === 'finish') place.finish ??= chunk.reason;
         return undefined;
       }
       case 'assistant/message':
         this.#assistantMessage(event.data);
-        return undefined;
-      case 'llm/retry':
-      case 'llm/retry-started':
-        this.expectStep(event.data.turn, event.data.step);
-        this.#expectRetry(event);
-        if (event.type === 'llm/retry') {
-          this.#session.append('llm/retry', event.data);
-          return undefined;
-        }
-        this.#session.append('llm/retry-started', event.data);
-        if (this.#open !== undefined) this.#open.retries++;
         return undefined;
       case 'step/end':
         this.expectStep(event.data.turn, event.data.step);
@@ -259,19 +226,6 @@ export class Conversation {
     const running = calls.length === 0 ? '' : ` It was waiting for: ${calls.join(', ')}.`;
     const message = `${this.#options.describeLimit(cause.limit)}${running}`;
     return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
-  }
-
-  /** A retry is announced once after its failed request, and started once after that. */
-  #expectRetry({ type, data }: WorkerEventOf<'llm/retry' | 'llm/retry-started'>): void {
-    const turn = this.#open;
-    if (turn === undefined) return;
-    const isStart = type === 'llm/retry-started';
-    const isDue =
-      data.retry === turn.attempts &&
-      data.retry === turn.retries + 1 &&
-      turn.announced === (isStart ? data.retry : data.retry - 1);
-    if (!isDue) refuse(`retry ${data.retry} of step ${data.turn}.${data.step}, which is not due`);
-    turn.announced = data.retry;
   }
 
   #assistantMessage(data: WorkerEventOf<'assistant/message'>['data']): void {
@@ -313,8 +267,10 @@ export class Conversation {
     switch (reason.kind) {
       case 'completed':
       case 'max-tokens':
-      case 'blocked':
         return { kind: reason.kind };
+      case 'blocked':
+        if (open.block === undefined) refuse('a refusal that nobody decided');
+        return { kind: 'blocked', ...open.block };
       case 'aborted':
         if (open.cause === undefined) refuse('an abort that nobody asked for');
         return this.reasonOf(open.cause);
@@ -324,6 +280,13 @@ export class Conversation {
         return reason satisfies never;
     }
   }
+}
+
+function failureOfLast({ attempts, lastStream }: OpenTurn): FailedRequest | undefined {
+  if (lastStream === undefined || lastStream.isSpent) return undefined;
+  const { finish, provider, retryPolicy } = lastStream;
+  if (finish?.kind !== 'error' && finish?.kind !== 'aborted') return undefined;
+  return { attempt: attempts, provider, retryPolicy, failure: finish.failure };
 }
 
 function failureOf(error: Failure | undefined): Failure {

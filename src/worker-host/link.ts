@@ -10,7 +10,7 @@ import type { ErrorRecord } from '../../protocol/error-record.ts';
 import type { FrameEndpoint } from '../../protocol/frame-endpoint.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
 import type { StreamId } from '../../protocol/ids.ts';
-import type { ModelPart } from '../../protocol/model.ts';
+import type { ModelPart, RetryPolicy } from '../../protocol/model.ts';
 import type { Port } from '../../protocol/port.ts';
 import type { RpcCall, ToMain, WorkerEvent } from '../../protocol/to-main.ts';
 import type { ToWorker } from '../../protocol/to-worker.ts';
@@ -29,7 +29,7 @@ export interface LinkOptions {
   /** Events of the session that are committed, for the acknowledgement. */
   durable(): number;
   // What does not fit what is open is refused by throwing a `ProtocolError`.
-  ready(tools: readonly ToolSpec[]): void;
+  ready(tools: readonly ToolSpec[], retryPolicy: RetryPolicy | undefined): void;
   event(event: WorkerEvent): void;
   stopped(): void;
   fault(error: ErrorRecord): void;
@@ -159,7 +159,7 @@ export class Link {
   #dispatch(frame: ToMain, bytes: number, isLive: boolean): void {
     switch (frame.type) {
       case 'ready':
-        return this.#options.ready(frame.tools);
+        return this.#options.ready(frame.tools, frame.retryPolicy);
       case 'events':
         return this.#events(frame.from, frame.events, bytes);
       case 'call':

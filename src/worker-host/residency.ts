@@ -8,6 +8,7 @@ import type { ErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
+import type { RetryPolicy } from '../../protocol/model.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
 import type { WorkerInit } from '../../protocol/worker-init.ts';
@@ -37,8 +38,9 @@ export class Residency {
   readonly #link: Link;
   readonly #ready = deferred<readonly ToolSpec[]>();
   readonly ended: Promise<ThreadEnd>;
-  #isLive = true;
+  readonly #ending = new AbortController();
   #isReady = false;
+  #retryPolicy: RetryPolicy | undefined;
   #fault: ErrorRecord | undefined;
   #stopTimer: Timer | undefined;
 
@@ -52,7 +54,7 @@ export class Residency {
       window: options.init.window,
       durable: options.durable,
       event: options.event,
-      ready: (tools) => this.#onReady(tools),
+      ready: (tools, retryPolicy) => this.#onReady(tools, retryPolicy),
       stopped: () => this.#onStopped(),
       fault: (fault) => {
         this.#fault ??= fault;
@@ -64,7 +66,7 @@ export class Residency {
     thread.onGone((held) => this.#link.drain(held));
     this.#ready.promise.catch(() => {});
     this.ended = thread.ended.then((end) => {
-      this.#isLive = false;
+      this.#end();
       this.#stopTimer?.cancel();
       // A thread that could not be ended told nobody that it is gone.
       this.#link.close();
@@ -75,12 +77,22 @@ export class Residency {
 
   /** False from the moment this thread is being ended: no call of it is served any more. */
   get isLive(): boolean {
-    return this.#isLive;
+    return !this.#ending.signal.aborted;
+  }
+
+  /** Aborted when `isLive` becomes false, with what its calls are answered then. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** That of the thread's own model, once it is ready. */
+  get retryPolicy(): RetryPolicy | undefined {
+    return this.#retryPolicy;
   }
 
   /** False as well while it was asked to stop: its open turn may end, but opens no other. */
   get takesTurns(): boolean {
-    return this.#isLive && this.#stopTimer === undefined;
+    return this.isLive && this.#stopTimer === undefined;
   }
 
   get wasAskedToStop(): boolean {
@@ -128,7 +140,7 @@ export class Residency {
 
   /** End politely, and by force after the grace. Idempotent. */
   stop(graceMs: number, cause: CancelCause['kind']): Promise<ThreadEnd> {
-    if (this.#isLive && this.#stopTimer === undefined) {
+    if (this.takesTurns) {
       this.cancelFlag.raiseForEver(cause);
       this.#link.stop(graceMs);
       this.#stopTimer = this.#options.clock.after(graceMs, () => {
@@ -141,10 +153,17 @@ export class Residency {
 
   /** End it now. Frames it already posted still count; nothing new is served. */
   kill(reason: HarnessError): void {
-    this.#isLive = false;
     this.#link.refuseCalls();
     this.#options.thread.kill(reason);
+    this.#end();
   }
+
+  #end(): void {
+    if (!this.isLive) return;
+    const text = 'This thread is being ended; it gets no more work.';
+    this.#ending.abort(new WorkerError('WORKER_EXITED', text));
+  }
+
   #startFailure({ error }: ThreadEnd): HarnessError {
     const said = error?.code === 'WORKER_CRASHED' ? this.#fault?.message : undefined;
     if (error !== undefined && said === undefined) return error;
@@ -152,9 +171,10 @@ export class Residency {
     return new WorkerError('WORKER_START_FAILED', text, { cause: error });
   }
 
-  #onReady(tools: readonly ToolSpec[]): void {
+  #onReady(tools: readonly ToolSpec[], retryPolicy: RetryPolicy | undefined): void {
     if (this.#isReady) throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread was ready twice.');
     this.#isReady = true;
+    this.#retryPolicy = retryPolicy;
     this.#ready.resolve(tools);
   }
 

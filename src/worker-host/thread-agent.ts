@@ -10,7 +10,6 @@ import type { HarnessError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
-import type { ToolSpec } from '../../protocol/tool.ts';
 import { checkCause } from '../agent/agent.ts';
 import type {
   Agent,
@@ -20,6 +19,7 @@ import type {
   AgentStatus,
 } from '../agent/agent.ts';
 import type { AgentSpec, PendingInput, PreparedAgent } from '../agent/agent-host.ts';
+import type { AgentHookChains } from '../agent/hooks.ts';
 import type { InboxView } from '../agent/agent.ts';
 import { Intake, Phase } from '../agent/intake.ts';
 import type { Clock, Timer } from '../base/clock.ts';
@@ -27,10 +27,10 @@ import { deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { ModelRoute } from '../models/routes.ts';
 import type { Session } from '../session/session.ts';
-import type { ServedAgent } from './agent-services.ts';
 import { Conversation } from './conversation.ts';
-import type { OpenTurn } from './conversation.ts';
+import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
+import type { ServedAgent } from './served-agent.ts';
 import type { ThreadEnd } from './thread.ts';
 
 export interface ThreadAgentLimits {
@@ -57,6 +57,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   readonly session: Session;
   readonly options: AgentOptions;
   readonly route: ModelRoute | undefined;
+  readonly hooks: AgentHookChains;
   readonly conversation: Conversation;
   readonly #options: ThreadAgentOptions;
   readonly #intake: Intake;
@@ -74,6 +75,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.id = spec.session.id;
     this.options = spec.options;
     this.route = spec.route;
+    this.hooks = spec.hooks;
     this.conversation = new Conversation({
       session: spec.session,
       descriptor: spec.descriptor,
@@ -226,9 +228,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.#intake.inbox.claim('step', turn.number);
   }
 
-  async compose(
-    turn: OpenTurn,
-  ): Promise<{ system: string | undefined; tools: readonly ToolSpec[] }> {
+  async compose(turn: OpenTurn): ReturnType<ServedAgent['compose']> {
     const { prompt, tools } = this.#options.spec;
     const { provider, model } = this.options;
     const { cwd } = this.session.header;
@@ -239,13 +239,17 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       ...(cwd === undefined ? {} : { cwd }),
       signal: turn.signal,
     });
-    return { system: assembled.system(), tools: tools.view() };
+    return { prompt: assembled, tools: tools.view() };
   }
 
   /** One event of the current thread. */
   onEvent(event: WorkerEvent): void {
+    const turn = this.conversation.open;
     const end = this.conversation.event(event);
-    if (end !== undefined) this.#turnEnded(event.data.turn, end);
+    if (end === undefined) return;
+    // Hooks took away all that it was opened for: what waits is not run by itself either.
+    if (turn?.step === 0 && end.kind === 'completed') this.#intake.park();
+    this.#turnEnded(event.data.turn, end);
   }
 
   #wake(): void {

@@ -3,7 +3,6 @@ import { ProtocolError, SubagentError, WorkerError } from '../../protocol/errors
 import { MessageId } from '../../protocol/ids.ts';
 import type { ToolResultMessage } from '../../protocol/content.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
-import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 import type { ToolModule } from '../../protocol/tool.ts';
 import { DEFAULT_WINDOW } from '../../protocol/window.ts';
 import type { WorkerInit } from '../../protocol/worker-init.ts';
@@ -14,6 +13,7 @@ import type { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import { ModelGateway } from '../models/gateway.ts';
+import type { ModelRoute } from '../models/routes.ts';
 import { ToolDesk } from '../tools/desk.ts';
 import type { ToolResult } from '../tools/results.ts';
 import { createUserMessage } from '../agent/agent.ts';
@@ -32,8 +32,12 @@ export interface WorkerHostOptions {
   readonly warm: number;
   readonly startingAtOnce: number;
   readonly clock: Clock;
+  /** In [0, 1): spreads retries. */
+  random(): number;
   readonly logger: Logger;
   readonly observers: Emitter<AgentEvents>;
+  /** The model that goes by a name now. */
+  routeOf(provider: string): ModelRoute | undefined;
   /** The tools that every thread loads. */
   toolModules(): readonly ToolModule[];
   /** True while an agent can only go on when a child of its own does. */
@@ -123,6 +127,7 @@ export class WorkerHost implements AgentHost {
       ports: deskPorts(agent, () => this.#threads.review()),
       clock,
       logger,
+      hooks: spec.hooks,
       concurrency: TOOL_CONCURRENCY,
       abandonAfterMs: limits.stopGraceMs,
     });
@@ -133,7 +138,17 @@ export class WorkerHost implements AgentHost {
         init: this.#init(spec),
         clock,
         startMs: limits.startMs,
-        services: (self) => new AgentServices({ agent, residency: self, desk, gateway, logger }),
+        services: (self) =>
+          new AgentServices({
+            agent,
+            residency: self,
+            desk,
+            gateway,
+            clock,
+            logger,
+            random: () => this.#options.random(),
+            routeOf: (provider) => this.#options.routeOf(provider),
+          }),
         durable: () => agent.session.durable,
         event(event) {
           if (event.type === 'step/end' && desk.pending > 0) {
@@ -179,8 +194,6 @@ export class WorkerHost implements AgentHost {
         ...(options === undefined ? {} : { options }),
       })),
       ...(route?.kind === 'module' ? { modelModule: route.module } : {}),
-      provider: route?.provider ?? spec.options.provider ?? '',
-      retryPolicy: route?.retryPolicy ?? DEFAULT_RETRY_POLICY,
       window: DEFAULT_WINDOW,
       toolConcurrency: TOOL_CONCURRENCY,
     };

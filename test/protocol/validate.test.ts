@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pack } from '../../protocol/codec.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 import { MAX_CONTROL_FRAME_BYTES, MAX_FRAME_BYTES } from '../../protocol/to-main.ts';
 import { checkCall, decodeFrame } from '../../protocol/validate.ts';
 
@@ -45,6 +46,7 @@ describe('decodeFrame', () => {
   it.each<[string, object]>([
     ['up', { type: 'up', protocol: 1, heapLimitBytes: 1e9, node: 'v20' }],
     ['ready', { type: 'ready', tools: [{ name: 'a', description: '', parameters: {} }] }],
+    ['ready with a policy', { type: 'ready', tools: [], retryPolicy: DEFAULT_RETRY_POLICY }],
     ['events', events(stepEnd, { type: 'step/end', data: { turn: 2, step: 9 } })],
     ['a message', committed({ usage: { inputTokens: 1, outputTokens: 2 }, interrupted: true })],
     ['a message without content', committed({}, { content: [] })],
@@ -55,26 +57,6 @@ describe('decodeFrame', () => {
     ['usage', chunk({ type: 'usage', usage: { inputTokens: 0, outputTokens: 0 } })],
     ['a finish', chunk({ type: 'finish', reason: { kind: 'stop' }, replayState: null })],
     ['a failed finish', chunk({ type: 'finish', reason: { kind: 'error', failure } })],
-    [
-      'a retry',
-      events({
-        type: 'llm/retry',
-        data: {
-          retryId: 'r',
-          turn: 1,
-          step: 1,
-          provider: 'p',
-          retry: 1,
-          maxRetries: 5,
-          delayMs: 0.5,
-          failure,
-        },
-      }),
-    ],
-    [
-      'a started retry',
-      events({ type: 'llm/retry-started', data: { retryId: 'r', turn: 1, step: 1, retry: 1 } }),
-    ],
     ['a turn end', turnEnd({ kind: 'aborted' })],
     ['a failed turn end', turnEnd({ kind: 'error', error: failure })],
     ['call', { type: 'call', message: {} }],
@@ -134,6 +116,18 @@ describe('decodeFrame', () => {
     ['an event without data', events({ type: 'step/end' })],
     ['an unknown event', events({ type: 'turn/start', data: { turn: 1 } })],
     ['an event that is main’s to write', events({ type: 'tool/result', data: {} })],
+    ['a retry, which is main’s to decide', events({ type: 'llm/retry', data: {} })],
+    ...Object.entries({
+      maxRetries: -1,
+      retryableCodes: [1],
+      initialDelayMs: -1,
+      maxDelayMs: Infinity,
+      jitterRatio: 2,
+      more: 1,
+    }).map(([key, value]): [string, object] => [
+      `a retry policy with ${key} ${value}`,
+      { type: 'ready', tools: [], retryPolicy: { ...DEFAULT_RETRY_POLICY, [key]: value } },
+    ]),
     ['an event with a seq of its own', events({ ...stepEnd, seq: 1 })],
     ['turn 0', events({ type: 'step/end', data: { turn: 0, step: 1 } })],
     [

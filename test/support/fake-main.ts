@@ -20,7 +20,6 @@ import type { CallId } from '../../protocol/ids.ts';
 import { SessionId, StreamId } from '../../protocol/ids.ts';
 import type { ModelPart } from '../../protocol/model.ts';
 import type { Port } from '../../protocol/port.ts';
-import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 import type {
   ToMain,
   WorkerEvent,
@@ -48,6 +47,8 @@ export interface MainScript {
   finishTool?(callId: CallId, outcome: ToolOutcome): Answer<ToolSettled>;
   /** Parts: a host stream that gives them at once. Absent: an answer that says "done". */
   openModel?(request: ModelCallRequest): Answer<ModelCallReply | readonly ModelPart[]>;
+  /** How often a failed request of a step may be made again. Absent: never, as main says. */
+  readonly retries?: number;
 }
 
 export interface SeenCall {
@@ -176,7 +177,8 @@ export class FakeMain {
       const value: unknown = await this.#run(name, values as never[]);
       if (!Array.isArray(value)) return this.reply(id, succeed(value));
       const stream = StreamId(`stream-${++this.#streams}`);
-      this.reply(id, succeed({ route: 'host', stream } satisfies ModelCallReply));
+      const reply: ModelCallReply = { route: 'host', stream, provider: 'script', model: 'test' };
+      this.reply(id, succeed(reply));
       this.sendParts(stream, ...(value as ModelPart[]));
     } catch (error) {
       this.reply(id, fail(error));
@@ -196,6 +198,9 @@ export class FakeMain {
         return script.finishTool?.(first, second) ?? { done: true, concludesTurn };
       }
       case 'openModel':
+        if ((first as ModelCallRequest).attempt > 1 + (script.retries ?? 0)) {
+          return { route: 'none' } satisfies ModelCallReply;
+        }
         return (
           script.openModel?.(first) ?? [
             { type: 'text-delta', index: 0, text: 'done' },
@@ -268,8 +273,6 @@ export function fakeAgent(options: FakeAgentOptions = {}): FakeAgent {
       cwd: '/work',
       depth: 1,
       toolModules: [],
-      provider: 'script',
-      retryPolicy: DEFAULT_RETRY_POLICY,
       cancel: flag.buffer,
       window,
       toolConcurrency: 10,
@@ -281,7 +284,6 @@ export function fakeAgent(options: FakeAgentOptions = {}): FakeAgent {
         return { default: modules[url] };
       },
       defer: (run) => void setImmediate(run),
-      random: () => 0.5,
       delay: (ms, signal) => pendingDelay(ms, signal, delays),
       ...environment,
     },

@@ -55,7 +55,7 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
       models: { script: model, ...rest.models },
       defaultModel: rest.defaultModel ?? { provider: 'script', model: 'test' },
     },
-    { clock, threads: () => threads.factory },
+    { clock, random: () => 0.5, threads: () => threads.factory },
   );
   const watch = watchInvariants(harness);
   try {

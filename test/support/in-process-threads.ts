@@ -93,7 +93,6 @@ export class InProcessThread implements AgentThread {
     this.#agent = boot(ports.worker, init, {
       import: this.#options.import ?? ((url) => import(/* @vite-ignore */ url)),
       defer: (run) => void setImmediate(run),
-      random: () => 0.5,
       delay: (ms, signal) =>
         new Promise((resolve, reject) => {
           signal.throwIfAborted();

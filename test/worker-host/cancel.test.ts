@@ -154,7 +154,7 @@ describe('cancelling', () => {
       rt.root.cancel(USER);
       return 'x';
     });
-    rt.harness.prompt.section({ name: 's', order: 1, text: '{{cancelling}}' });
+    rt.harness.prompt.context({ name: 'c', order: 1, text: '{{cancelling}}' });
     await rt.ask('go');
     expect(eventTypes(rt.root.session)).toEqual([
       'agent/inbox/spliced',

@@ -1,17 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 import { CallId, MessageId, SessionId, StreamId } from '../../protocol/ids.ts';
+import type { ModelPart } from '../../protocol/model.ts';
 import type { WorkerEvent, WorkerEventOf, WorkerTurnEnd } from '../../protocol/to-main.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import { Session } from '../../src/session/session.ts';
 import { Conversation } from '../../src/worker-host/conversation.ts';
-import type { OpenTurn } from '../../src/worker-host/conversation.ts';
+import type { OpenTurn } from '../../src/worker-host/open-turn.ts';
 import { eventTypes } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { textParts } from '../support/parts.ts';
 
 const config = { provider: 'p', model: 'm' };
+const policy = { retryPolicy: DEFAULT_RETRY_POLICY };
 
 function talk(descriptor?: SubagentDescriptor) {
   const header = { version: 0, id: SessionId('s'), createdAt: 0 } as const;
@@ -21,15 +24,21 @@ function talk(descriptor?: SubagentDescriptor) {
     descriptor,
     describeLimit: (limit) => `Too much ${limit}.`,
   });
+  /** Another request of the open step. */
+  const ask = (turn: OpenTurn, isFromThread = false): StreamId =>
+    conversation.openStream(turn, conversation.openRequest(turn, config), {
+      isFromThread,
+      ...policy,
+    });
   return {
     session,
     conversation,
+    ask,
     /** An open step, with its request made. */
     request(isFromThread = false): { turn: OpenTurn; stream: StreamId } {
       const turn = conversation.open ?? conversation.openTurn();
       conversation.openStep(turn, [createUserMessage('Hi')]);
-      const request = conversation.openRequest(config);
-      return { turn, stream: conversation.openStream(turn, request, isFromThread) };
+      return { turn, stream: ask(turn, isFromThread) };
     },
   };
 }
@@ -93,11 +102,13 @@ describe('a request', () => {
     const { conversation, session } = talk();
     const turn = conversation.openTurn();
     conversation.openStep(turn, []);
-    conversation.openRequest(config);
-    conversation.openRequest(config);
-    turn.system = 'You are brief.';
-    conversation.openRequest(config);
-    conversation.openRequest({ ...config, model: 'other' });
+    expect(conversation.lastConfig).toBeUndefined();
+    conversation.openRequest(turn, config);
+    conversation.openRequest(turn, config);
+    turn.system = () => 'You are brief.';
+    conversation.openRequest(turn, config);
+    conversation.openRequest(turn, { ...config, model: 'other' });
+    expect(conversation.lastConfig).toEqual({ ...config, model: 'other' });
     const headers = session.events.flatMap(({ type, data }) =>
       type === 'request/header'
         ? [[data.reason, data.header.system, data.header.config.model]]
@@ -115,50 +126,68 @@ describe('a request', () => {
     const { conversation, session } = talk();
     const turn = conversation.openTurn();
     conversation.openStep(turn, [createUserMessage('Hi')]);
-    expect(conversation.openRequest(config)).toEqual({
+    expect(conversation.openRequest(turn, config)).toEqual({
       ...config,
       messages: session.deriveMessages(),
       sessionId: 's',
     });
-    turn.system = 'Brief.';
+    turn.system = () => 'Brief.';
     turn.tools = [{ name: 't', description: '', parameters: { type: 'object' } }];
-    expect(conversation.openRequest(config)).toMatchObject({ system: 'Brief.', tools: turn.tools });
+    const { tools } = turn;
+    expect(conversation.openRequest(turn, config)).toMatchObject({ system: 'Brief.', tools });
   });
 });
 
 describe('what a thread asks for out of turn', () => {
-  const retry = (turn: number, number: number): WorkerEvent => ({
-    type: 'llm/retry-started',
-    data: { retryId: `r${number}`, turn, step: 1, retry: number },
+  const failure = { code: 'SERVER', message: 'gone' };
+  const finish = (kind: 'error' | 'aborted'): ModelPart => ({
+    type: 'finish',
+    reason: { kind, failure },
   });
 
-  const announced = (number: number): WorkerEvent => ({
-    type: 'llm/retry',
-    data: {
-      retryId: `r${number}`,
-      turn: 1,
-      step: 1,
-      provider: 'p',
-      retry: number,
-      maxRetries: 5,
-      delayMs: 1,
-      failure: { code: 'SERVER', message: 'gone' },
+  it.each(['error', 'aborted'] as const)(
+    'may be the next attempt once a request ended with %s, which is handed over once',
+    (kind) => {
+      const { conversation, ask, request } = talk();
+      const { turn } = request();
+      expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+      expect(conversation.expectAttempt(turn, 1)).toBeUndefined();
+      const stream = ask(turn);
+      expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+      conversation.chunk(turn, stream, finish(kind));
+      expect(() => conversation.expectAttempt(turn, 1)).toThrow(ProtocolError);
+      expect(() => conversation.expectAttempt(turn, 3)).toThrow(ProtocolError);
+      expect(conversation.expectAttempt(turn, 2)).toEqual({
+        attempt: 1,
+        provider: 'p',
+        ...policy,
+        failure,
+      });
+      expect(() => conversation.expectAttempt(turn, 3)).toThrow(ProtocolError);
     },
+  );
+
+  it('is refused when it is a next attempt after a good end, or a message', () => {
+    const { conversation, ask, request } = talk();
+    const { turn } = request();
+    conversation.expectAttempt(turn, 1);
+    conversation.chunk(turn, ask(turn), { type: 'finish', reason: { kind: 'stop' } });
+    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
+    const failed = ask(turn);
+    conversation.chunk(turn, failed, finish('error'));
+    conversation.event(said(failed, 0));
+    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
   });
 
-  it('is refused when it is another request without an announced retry', () => {
-    const { conversation, request } = talk();
+  it('may be the next attempt after a part that could not be logged', () => {
+    const { conversation, session, ask, request } = talk();
     const { turn } = request();
-    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
     conversation.expectAttempt(turn, 1);
-    expect(() => conversation.expectAttempt(turn, 1)).toThrow(ProtocolError);
-    expect(() => conversation.expectAttempt(turn, 2)).toThrow(ProtocolError);
-    expect(() => conversation.event(retry(1, 1))).toThrow(ProtocolError);
-    conversation.event(announced(1));
-    expect(() => conversation.event(announced(1))).toThrow(ProtocolError);
-    conversation.event(retry(1, 1));
-    conversation.expectAttempt(turn, 2);
-    expect(() => conversation.expectAttempt(turn, 3)).toThrow(ProtocolError);
+    const stream = ask(turn);
+    const part = { type: 'text-delta', index: 0, text: undefined } as unknown as ModelPart;
+    expect(() => conversation.chunk(turn, stream, part)).toThrow(/not JSON/);
+    expect(session.events.at(-1)?.type).not.toBe('assistant/chunk');
+    expect(conversation.expectAttempt(turn, 2)?.failure.code).toBe('INVALID_ARGUMENT');
   });
 
   it('is refused when it is a tool call that no message asks for', () => {
@@ -221,10 +250,10 @@ describe('an assistant message', () => {
   });
 
   it('of a second attempt cites nothing of the first', () => {
-    const { conversation, session, request } = talk();
+    const { conversation, session, ask, request } = talk();
     const { turn, stream } = request();
     conversation.chunk(turn, stream, { type: 'block-start', index: 0, blockType: 'text' });
-    const again = conversation.openStream(turn, conversation.openRequest(config), false);
+    const again = ask(turn);
     expect(again).not.toBe(stream);
     conversation.chunk(turn, again, { type: 'block-start', index: 0, blockType: 'text' });
     conversation.event(said(again, 1));
@@ -263,7 +292,6 @@ describe('a turn', () => {
   it.each<[string, WorkerTurnEnd, object]>([
     ['is completed', { kind: 'completed' }, { kind: 'completed' }],
     ['ran out of tokens', { kind: 'max-tokens' }, { kind: 'max-tokens' }],
-    ['was declined', { kind: 'blocked' }, { kind: 'blocked' }],
     [
       'failed',
       { kind: 'error', error: { code: 'E', message: 'No.' } },
@@ -276,6 +304,16 @@ describe('a turn', () => {
     expect(conversation.event(turnEnd(1, told))).toEqual(logged);
     expect(session.events.at(-1)?.data).toEqual({ turn: 1, reason: logged });
     expect(conversation.open).toBeUndefined();
+  });
+
+  it.each([{}, { reason: 'Not today.' }])('that was refused says why: %o', (block) => {
+    const { conversation, session } = talk();
+    conversation.openTurn().block = block;
+    expect(conversation.event(turnEnd(1, { kind: 'blocked' }))).toEqual({
+      kind: 'blocked',
+      ...block,
+    });
+    expect(session.events.at(-1)?.data).toEqual({ turn: 1, reason: { kind: 'blocked', ...block } });
   });
 
   it('that was told to stop ends with the first cause, of which a limit is an error', () => {
@@ -331,10 +369,6 @@ describe('what does not fit what is open is refused, and not logged:', () => {
     ['a message of another step', ({ stream }) => said(stream, 0, 2)],
     ['parts of a stream that main holds', ({ stream }) => chunkOf(stream)],
     ['parts of a stream that was not opened', () => chunkOf(other)],
-    [
-      'a retry of another step',
-      () => ({ type: 'llm/retry-started', data: { retryId: 'r', turn: 1, step: 3, retry: 1 } }),
-    ],
   ])('%s', (_, event) => {
     const { conversation, session, request } = talk();
     const given = request();
@@ -352,6 +386,13 @@ describe('what does not fit what is open is refused, and not logged:', () => {
         expect.objectContaining({ code: 'PROTOCOL_VIOLATION' }),
       );
     }
+  });
+
+  it('a refusal that nobody decided', () => {
+    const { conversation, request } = talk();
+    request();
+    conversation.event(stepEnd(1, 1));
+    expect(() => conversation.event(turnEnd(1, { kind: 'blocked' }))).toThrow(/nobody decided/);
   });
 
   it('an abort that nobody asked for', () => {

@@ -4,7 +4,6 @@ import { CancelFlag } from '../../protocol/cancel-flag.ts';
 import { WorkerError } from '../../protocol/errors.ts';
 import type { HostServices } from '../../protocol/host-services.ts';
 import { SessionId } from '../../protocol/ids.ts';
-import { DEFAULT_RETRY_POLICY } from '../../protocol/retry-policy.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
 import type { ToWorker } from '../../protocol/to-worker.ts';
 import { DEFAULT_WINDOW } from '../../protocol/window.ts';
@@ -30,8 +29,6 @@ function resident() {
       sessionId: SessionId('s'),
       depth: 0,
       toolModules: [],
-      provider: 'p',
-      retryPolicy: DEFAULT_RETRY_POLICY,
       window: DEFAULT_WINDOW,
       toolConcurrency: 1,
     },

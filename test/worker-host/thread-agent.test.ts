@@ -161,13 +161,35 @@ describe('a turn that fails', () => {
     expect(shown(rt.model).map((texts) => texts.at(-1))).toEqual(['one', 'two', 'three']);
   });
 
-  it('because its prompt could not be made has no step', async () => {
+  it('because its runtime context could not be made has no step', async () => {
+    await using rt = await testHarness();
+    rt.harness.prompt.context({ name: 'c', order: 1, text: '{{missing}}' });
+    await rt.ask('go');
+    expect(eventTypes(rt.root.session).slice(1)).toEqual([
+      'turn/start',
+      'agent/inbox/spliced',
+      'turn/end',
+    ]);
+    expect(ends(rt.root.session)).toEqual(['error UNKNOWN']);
+  });
+
+  it('because its system text could not be made fails in its first step, unasked', async () => {
     await using rt = await testHarness();
     rt.harness.prompt.section({ name: 's', order: 1, text: '{{missing}}' });
+    const asked: string[] = [];
+    rt.harness.hooks.on('agent/request', () => void asked.push('request'));
+    rt.harness.hooks.on('agent/request-error', () => void asked.push('request-error'));
     await rt.ask('go');
-    expect(eventTypes(rt.root.session).at(-1)).toBe('turn/end');
-    expect(has(rt.root.session, 'step/start')).toBe(false);
-    expect(ends(rt.root.session)[0]).toMatch(/^error /);
+    expect(eventTypes(rt.root.session).slice(1)).toEqual([
+      'turn/start',
+      'agent/inbox/spliced',
+      'step/start',
+      'user/message',
+      'step/end',
+      'turn/end',
+    ]);
+    expect(ends(rt.root.session)).toEqual(['error UNKNOWN']);
+    expect(asked).toEqual([]);
   });
 
   it('because its step could not be committed asks no model', async () => {

@@ -150,8 +150,9 @@ describe('runLoop', () => {
     main.wake();
     await main.untilSeen('turn/end');
     await stop();
-    expect(main.trail.slice(1, 5)).toEqual([
+    expect(main.trail.slice(1, 6)).toEqual([
       'claim(turn,false)',
+      'openModel',
       'openModel',
       'step/end',
       'turn/end',

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Message } from '../../protocol/content.ts';
 import type { ModelCallReply } from '../../protocol/host-services.ts';
 import { MessageId, StreamId } from '../../protocol/ids.ts';
-import type { ModelAdapter, ModelPart, ModelRequest } from '../../protocol/model.ts';
+import type { ModelAdapter, ModelPart, ModelRequest, RetryPolicy } from '../../protocol/model.ts';
 import { gate } from '../../src/base/gate.ts';
 import { claims, close, enter, fakeAgent } from '../support/fake-main.ts';
 import type { FakeAgent, MainScript } from '../support/fake-main.ts';
-import { begins, fails, says } from '../support/parts.ts';
+import { begins, says } from '../support/parts.ts';
 
 const message = (id: string): Message => ({
   id: MessageId(id),
@@ -140,23 +140,49 @@ describe('a model given as a module', () => {
     });
   });
 
-  it('is retried by its own policy when it has one', async () => {
-    const answers = [fails('BUSY'), says('ok')];
-    const policy = {
-      maxRetries: 1,
-      retryableCodes: ['BUSY'],
-      initialDelayMs: 7,
-      maxDelayMs: 7,
-      jitterRatio: 0,
-    };
-    const t = withModule({ ...adapter(() => answers.shift()!), retryPolicy: policy }, {});
-    t.main.wake();
-    await t.main.untilSeen('llm/retry');
-    t.delays[0]?.end();
-    await t.main.untilSeen('turn/end');
+  const policy = {
+    maxRetries: 1,
+    retryableCodes: ['BUSY'],
+    initialDelayMs: 7,
+    maxDelayMs: 7,
+    jitterRatio: 0,
+  };
+
+  it('tells main of its own retry policy before it runs, and of nothing else in it', async () => {
+    const retryPolicy = { ...policy, more: 1 };
+    const t = withModule({ ...adapter(() => says()), retryPolicy }, {});
+    await t.main.untilSeen('ready');
     await t.stop();
-    expect(t.delays[0]?.ms).toBe(7);
-    expect(t.main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'completed' });
+    expect(t.main.frames[0]).toEqual({ type: 'ready', tools: [], retryPolicy: policy });
+  });
+
+  it('tells of none when it has none', async () => {
+    const t = withModule(
+      adapter(() => says()),
+      {},
+    );
+    await t.main.untilSeen('ready');
+    await t.stop();
+    expect(t.main.frames[0]).toEqual({ type: 'ready', tools: [] });
+  });
+
+  it.each([
+    ['a negative number of retries', { maxRetries: -1 }],
+    ['half a retry', { maxRetries: 0.5 }],
+    ['codes that are no list', { retryableCodes: 'BUSY' }],
+    ['a code that is no text', { retryableCodes: [429] }],
+    ['no delay', { initialDelayMs: undefined }],
+    ['an endless delay', { maxDelayMs: Infinity }],
+    ['more jitter than delay', { jitterRatio: 1.5 }],
+    ['nothing', null],
+  ])('cannot be used with a retry policy of %s', async (_, wrong) => {
+    const retryPolicy = (wrong === null ? null : { ...policy, ...wrong }) as RetryPolicy;
+    const t = withModule({ ...adapter(() => says()), retryPolicy }, {});
+    await t.main.untilSeen('fault');
+    await t.agent.done;
+    expect(t.main.frames.at(-1)).toMatchObject({
+      error: { code: 'WORKER_START_FAILED', message: expect.stringContaining('"retryPolicy"') },
+    });
   });
 
   it('is stopped at once by an interrupt, even while it hangs, and its prefix is kept', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { claims, close, enter, fakeAgent } from '../support/fake-main.ts';
+import type { FakeAgent } from '../support/fake-main.ts';
 import { asksFor, begins, callParts, fails, says } from '../support/parts.ts';
 
 describe('runStep', () => {
@@ -24,7 +25,7 @@ describe('runStep', () => {
       usage,
       message: { role: 'assistant', content: [{ type: 'text', text: 'Hello' }] },
     });
-    expect(event?.message.source).toEqual({ kind: 'model', provider: 'script', model: '' });
+    expect(event?.message.source).toEqual({ kind: 'model', provider: 'script', model: 'test' });
     expect(event).not.toHaveProperty('interrupted');
   });
 
@@ -153,6 +154,92 @@ describe('runStep', () => {
     ]);
     expect(main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'aborted' });
   });
+});
+
+describe('a request that failed', () => {
+  const attempts = ({ main }: FakeAgent): unknown[] =>
+    main.calls.filter(({ name }) => name === 'openModel').map(({ values }) => values[0]);
+
+  it('is asked for again inside the same step, as often as main answers with another', async () => {
+    const answers = [[...begins('lost'), ...fails('RATE_LIMIT')], fails('SERVER'), says('done')];
+    const t = fakeAgent({
+      script: {
+        claim: claims(enter(2, 3), close(2)),
+        openModel: () => answers.shift()!,
+        retries: 2,
+      },
+    });
+    t.main.wake();
+    await t.main.untilSeen('turn/end');
+    await t.stop();
+    expect(t.main.trail.slice(2, 7)).toEqual([
+      'openModel',
+      'openModel',
+      'openModel',
+      'assistant/message',
+      'step/end',
+    ]);
+    expect(attempts(t)).toEqual([1, 2, 3].map((attempt) => ({ turn: 2, step: 3, attempt })));
+    expect(t.main.eventsOf('assistant/message')[0]).toMatchObject({ stream: 'stream-3', parts: 4 });
+  });
+
+  it('fails the turn with its own failure when main makes it no more', async () => {
+    const t = fakeAgent({
+      script: {
+        claim: claims(enter(1)),
+        openModel: ({ attempt }) => fails('SERVER', { status: 500 + attempt }),
+        retries: 1,
+      },
+    });
+    t.main.wake();
+    await t.main.untilSeen('turn/end');
+    await t.stop();
+    expect(attempts(t)).toHaveLength(3);
+    expect(t.main.eventsOf('turn/end')[0]?.reason).toEqual({
+      kind: 'error',
+      error: { code: 'SERVER', message: 'It failed with SERVER.', status: 502 },
+    });
+  });
+
+  it('is not asked for again in a turn that is to stop', async () => {
+    const t = fakeAgent({
+      script: {
+        claim: claims(enter(1)),
+        openModel() {
+          t.flag.raise(1, 'user');
+          return fails('SERVER');
+        },
+        retries: 1,
+      },
+    });
+    t.main.wake();
+    await t.main.untilSeen('turn/end');
+    await t.stop();
+    expect(attempts(t)).toHaveLength(1);
+    expect(t.main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'aborted' });
+  });
+
+  it.each(['none', 'thrown'] as const)(
+    'is no failure of a turn that was told to stop before main answered: %s',
+    async (how) => {
+      const t = fakeAgent({
+        script: {
+          claim: claims(enter(1)),
+          openModel({ attempt }) {
+            if (attempt === 1) return fails('SERVER');
+            t.flag.raise(1, 'user');
+            if (how === 'none') return { route: 'none' };
+            throw new DOMException('Cancelled: user.', 'AbortError');
+          },
+          retries: 1,
+        },
+      });
+      t.main.wake();
+      await t.main.untilSeen('turn/end');
+      await t.stop();
+      expect(t.main.eventsOf('turn/end')[0]?.reason).toEqual({ kind: 'aborted' });
+    },
+  );
 });
 
 function shifted<P extends object>(part: P): P {

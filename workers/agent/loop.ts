@@ -6,7 +6,7 @@ import type { ClaimReply, HostServices } from '../../protocol/host-services.ts';
 import type { TurnEndReason } from '../../protocol/session-events.ts';
 import type { WorkerTurnEnd } from '../../protocol/to-main.ts';
 import { valueOf } from '../services.ts';
-import { turnErrorOf } from './retry.ts';
+import { turnErrorOf } from './failure.ts';
 import type { TurnCancellation, TurnCancellations } from './interrupt.ts';
 import { runStep } from './step.ts';
 import type { StepParts } from './step.ts';

@@ -1,12 +1,12 @@
 import type { AssistantMessage, ContentBlock } from '../../protocol/content.ts';
 import { MessageId } from '../../protocol/ids.ts';
+import type { Failure } from '../../protocol/model.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
 import type { AgentModel, ModelAnswer } from '../model.ts';
 import type { AgentTools } from '../tools.ts';
 import { Assembler, toolCallsOf } from './assemble.ts';
+import { ModelFailure } from './failure.ts';
 import type { TurnCancellation } from './interrupt.ts';
-import { ModelFailure, withRetry } from './retry.ts';
-import type { RetryOptions } from './retry.ts';
 
 /** Where one step stands. */
 export interface StepPlace {
@@ -21,13 +21,11 @@ export interface StepParts {
   readonly model: AgentModel;
   readonly tools: AgentTools;
   post(event: WorkerEvent): void;
-  random(): number;
-  delay(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 /**
- * One model request, retried while that helps, and the tools it asks for. The step was opened
- * by main; its `step/end` is written here, whatever is thrown.
+ * One answer of the model, and the tools it asks for. The step was opened by main; its
+ * `step/end` is written here, whatever is thrown.
  *
  * @throws the cancellation's reason, {ModelFailure}, or whatever broke.
  */
@@ -36,18 +34,9 @@ export async function runStep(
   cancellation: TurnCancellation,
   parts: StepParts,
 ): Promise<StepEnd> {
-  const { model, tools, post, random, delay } = parts;
+  const { tools, post } = parts;
   try {
-    const retry: RetryOptions = {
-      policy: model.retryPolicy,
-      provider: model.provider,
-      random,
-      delay,
-      post,
-    };
-    const answer = await withRetry(place, cancellation, retry, (attempt) =>
-      request({ ...place, attempt }, cancellation, parts),
-    );
+    const answer = await ask(place, cancellation, parts);
     if (answer.isCutOff) return 'max-tokens';
     const calls = toolCallsOf(answer.content);
     if (calls.length === 0) return 'completed';
@@ -64,13 +53,30 @@ interface Answer {
   readonly isCutOff: boolean;
 }
 
-/** One attempt: ask, assemble, and commit the message it made. */
-async function request(
-  at: StepPlace & { readonly attempt: number },
+/** Attempt after attempt, as long as main makes another. A turn that is to stop makes none. */
+async function ask(
+  place: StepPlace,
   cancellation: TurnCancellation,
   { model, post }: StepParts,
 ): Promise<Answer> {
-  const answer = await model.open(at, cancellation.signal);
+  let failure: Failure = { code: 'UNKNOWN', message: 'The model was not asked.' };
+  for (let attempt = 1; ; attempt++) {
+    cancellation.throwIfRaised();
+    const answer = await model.open({ ...place, attempt }, cancellation.signal);
+    if (answer === undefined) throw new ModelFailure(failure);
+    const outcome = await read(answer, place, cancellation, post);
+    if (!('failure' in outcome)) return outcome;
+    failure = outcome.failure;
+  }
+}
+
+/** Read one answer to its end, and commit the message it made. */
+async function read(
+  answer: ModelAnswer,
+  at: StepPlace,
+  cancellation: TurnCancellation,
+  post: StepParts['post'],
+): Promise<Answer | { readonly failure: Failure }> {
   const assembler = new Assembler();
   for await (const batch of answer.parts) {
     for (const part of batch) assembler.push(part);
@@ -82,7 +88,7 @@ async function request(
     throw cancellation.signal.reason;
   }
   const { reason } = assembler;
-  if (reason.kind === 'error' || reason.kind === 'aborted') throw new ModelFailure(reason.failure);
+  if (reason.kind === 'error' || reason.kind === 'aborted') return { failure: reason.failure };
   const isCutOff = reason.kind === 'max-tokens';
   const all = assembler.content();
   // A call that was cut off may say something else than the model meant.
