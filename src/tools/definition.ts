@@ -23,7 +23,7 @@ export type FoundTool =
 
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 /** Kept free for a tool that runs programs, which none of ours is. */
-const RESERVED_NAMES: ReadonlySet<string> = new Set(['run_code']);
+export const RESERVED_NAMES: ReadonlySet<string> = new Set(['run_code']);
 /** The longest a timer can be set for. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -36,7 +36,7 @@ export function admitHostTool(tool: HostTool): FoundTool & { kind: 'host' } {
   if (tool.isConcurrencySafe !== undefined && typeof tool.isConcurrencySafe !== 'function') {
     refuse(owner, 'has an `isConcurrencySafe` that is no function');
   }
-  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) {
     refuse(owner, `needs a \`timeoutMs\` above 0 and up to ${MAX_TIMEOUT_MS}`);
   }
   let checkOutput: ValueCheck | undefined;
@@ -46,6 +46,10 @@ export function admitHostTool(tool: HostTool): FoundTool & { kind: 'host' } {
   }
   const checkArguments = compileCheck(spec.parameters, `the parameters of ${owner}`);
   return Object.freeze({ kind: 'host', spec, tool, timeoutMs, checkArguments, checkOutput });
+}
+
+function isTimeout(ms: unknown): boolean {
+  return typeof ms === 'number' && ms > 0 && ms <= MAX_TIMEOUT_MS;
 }
 
 /**

@@ -33,8 +33,8 @@ const SCALAR_ONLY = ['enum', 'const'];
  * @throws {JsonSchemaError} `UNSUPPORTED_SCHEMA`, with all violations.
  */
 export function assertObjectJsonSchema(schema: unknown): asserts schema is ObjectJsonSchema {
-  const violations = schemaViolations(schema);
-  if (violations.length === 0 && (schema as { type?: unknown }).type !== 'object') {
+  const { violations, rootType } = walked(schema);
+  if (violations.length === 0 && rootType !== 'object') {
     violations.push('the schema must have "type": "object" at its root');
   }
   if (violations.length > 0) throw new JsonSchemaError(violations);
@@ -42,9 +42,13 @@ export function assertObjectJsonSchema(schema: unknown): asserts schema is Objec
 
 /** Everything that puts a schema outside the enforced subset; any root type. */
 export function schemaViolations(schema: unknown): string[] {
+  return walked(schema).violations;
+}
+
+function walked(schema: unknown): SchemaWalk {
   const walk = new SchemaWalk();
   walk.run(schema);
-  return walk.violations;
+  return walk;
 }
 
 type Task = { readonly node: unknown; readonly place: Place } | { readonly leave: object };
@@ -52,6 +56,8 @@ type SchemaNode = ReadonlyMap<string, unknown>;
 
 class SchemaWalk {
   readonly violations: string[] = [];
+  /** As it was read for the check: each part of a schema is read once. */
+  rootType: unknown;
   /** The nodes from the root to the one being looked at. */
   readonly #ancestors = new Set<object>();
   readonly #tasks: Task[] = [];
@@ -70,6 +76,7 @@ class SchemaWalk {
     }
     const node = this.#read(value, place);
     if (node === undefined) return;
+    if (place === undefined) this.rootType = node.get('type');
     this.#ancestors.add(value as object);
     this.#tasks.push({ leave: value as object });
     this.#checkKeywords(node, place);
@@ -237,9 +244,9 @@ function isLossless(value: unknown): boolean {
 /** The items of a plain array without holes or extra keys; `undefined` for anything else. */
 function denseItems(value: unknown): readonly unknown[] | undefined {
   try {
-    if (!Array.isArray(value) || Reflect.ownKeys(value).length !== value.length + 1) {
-      return undefined;
-    }
+    // An array of any realm: its prototype is an array itself, which that of a subclass is not.
+    if (!Array.isArray(value) || !Array.isArray(Object.getPrototypeOf(value))) return undefined;
+    if (Reflect.ownKeys(value).length !== value.length + 1) return undefined;
     const items = Array.from({ length: value.length }, (_, index): unknown => value[index]);
     return items.every((_, index) => Object.hasOwn(value, index)) ? items : undefined;
   } catch {

@@ -10,7 +10,7 @@ import type { Json } from '../../protocol/json.ts';
 import type { ToolContext, ToolModule, ToolSpec } from '../../protocol/tool.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
-import { admitHostTool, admitModule, admitModuleTool } from './definition.ts';
+import { RESERVED_NAMES, admitHostTool, admitModule, admitModuleTool } from './definition.ts';
 import type { FoundTool, HostTool } from './definition.ts';
 import type { ToolResult } from './results.ts';
 
@@ -145,7 +145,7 @@ export class ToolScope {
   /**
    * Keep only some of the inherited tools, now and later. Names are checked by `assertFilters`,
    * once all that is inherited is known.
-   * @throws {ToolFilterError} `EMPTY_FILTER`
+   * @throws {ToolFilterError} `EMPTY_FILTER`; `UNKNOWN_TOOL_NAME` for a name that is reserved.
    * @throws {ArgumentError} when a list is not one of strings.
    */
   restrict(filter: ToolFilter): () => void {
@@ -158,6 +158,13 @@ export class ToolScope {
       ...(allow === undefined ? {} : { allow: namesOf(allow) }),
       ...(deny === undefined ? {} : { deny: namesOf(deny) }),
     };
+    const reserved = [...(copy.allow ?? []), ...(copy.deny ?? [])].find((name) =>
+      RESERVED_NAMES.has(name),
+    );
+    if (reserved !== undefined) {
+      const message = `A tool filter names \`${reserved}\`, which is reserved: it is no tool of ours.`;
+      throw new ToolFilterError('UNKNOWN_TOOL_NAME', message);
+    }
     this.#filters.add(copy);
     this.#view = undefined;
     return () => {

@@ -29,6 +29,13 @@ it('turns a negative zero into zero', () => {
   const { args } = parseArguments('{"a": -0, "b": [-0]}');
   expect(Object.is((args as { a: number }).a, 0)).toBe(true);
   expect(Object.is((args as { b: number[] }).b[0], 0)).toBe(true);
+  expect(Object.is(parseArguments('-0').args, 0)).toBe(true);
+});
+
+it('takes the last value of a key that is given twice', () => {
+  expect(parseArguments('{"a": 1, "b": 2, "a": {"c": 3}}')).toEqual({
+    args: { a: { c: 3 }, b: 2 },
+  });
 });
 
 it.each([

@@ -263,6 +263,37 @@ describe('hooks after a call', () => {
 });
 
 describe('the order in which hooks are asked', () => {
+  it('is that of the calls also where a classifier throws, or a time is up', async () => {
+    const unsure = tool('unsure', {
+      isConcurrencySafe() {
+        throw new Error('cannot tell');
+      },
+    });
+    const slow = tool('slow', {
+      ...overlapping,
+      timeoutMs: 100,
+      execute: (_, { signal }) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve('late'))),
+    });
+    const t = hooked([slow, unsure, tool('quick', overlapping)]);
+    t.noteAll();
+    const all = [t.call('slow'), t.call('quick'), t.call('unsure')];
+    await settled();
+    expect(t.events).toEqual(['call slow', 'pre slow', 'call quick', 'pre quick']);
+    await t.clock.advance(100);
+    await Promise.all(all);
+    expect(t.events.slice(4)).toEqual([
+      'post slow',
+      'result slow TOOL_TIMEOUT',
+      'post quick',
+      'result quick',
+      'call unsure',
+      'pre unsure',
+      'post unsure',
+      'result unsure',
+    ]);
+  });
+
   it('is that of the calls, one after another, while bodies overlap', async () => {
     const [slow, quick] = [heldTool('slow', overlapping), heldTool('quick', overlapping)];
     const gates = { 'pre slow': gate(), 'pre quick': gate(), 'post slow': gate() };

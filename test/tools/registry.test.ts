@@ -51,6 +51,16 @@ describe('registering a tool', () => {
     expect(Object.isFrozen(spec?.parameters['properties'])).toBe(true);
   });
 
+  it('keeps the time and the name that a tool had when it was registered', () => {
+    const registry = new ToolRegistry();
+    const given = { ...tool('a', { timeoutMs: 5 }) };
+    registry.register(given);
+    Object.assign(given, { timeoutMs: 10, name: 'b' });
+    const scope = registry.scope();
+    expect(scope.find('a')).toMatchObject({ timeoutMs: 5, spec: { name: 'a' } });
+    expect(scope.find('b')).toBeUndefined();
+  });
+
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['no name', { ...tool('a'), name: '' }],
@@ -61,6 +71,8 @@ describe('registering a tool', () => {
     ['a classifier that is none', { ...tool('a'), isConcurrencySafe: true }],
     ['a time that no timer takes', tool('a', { timeoutMs: 2 ** 31 })],
     ['no time at all', tool('a', { timeoutMs: 0 })],
+    ['a time that is text', tool('a', { timeoutMs: '5' as never })],
+    ['a time without end', tool('a', { timeoutMs: Infinity })],
     ['a time that is no number', tool('a', { timeoutMs: Number.NaN })],
     ['no parameters', { ...tool('a'), parameters: undefined }],
     ['parameters that are no object', tool('a', { parameters: { type: 'string' } })],
@@ -106,6 +118,14 @@ describe('the tools of one agent', () => {
     expect(names(scope)).toEqual(['a', 'b']);
     withdraw();
     expect(names(scope)).toEqual(['a']);
+  });
+
+  it('are of no other agent, not even of one that it made', () => {
+    const registry = withTools('a');
+    const [parent, child] = [registry.scope(), registry.scope()];
+    parent.register(tool('own'));
+    parent.restrict({ deny: ['a'] });
+    expect([names(parent), names(child)]).toEqual([['own'], ['a']]);
   });
 
   it('are the same array until something changes', () => {
@@ -209,6 +229,34 @@ describe('a filter', () => {
     expect(names(scope)).toEqual([]);
   });
 
+  it.each([[{ allow: ['a', 'run_code'] }], [{ deny: ['run_code'] }]])(
+    'is refused at once when it names a tool that cannot be: %j',
+    (filter) => {
+      const scope = withTools('a').scope();
+      expect(() => scope.restrict(filter)).toThrow(
+        expect.objectContaining({
+          name: 'ToolFilterError',
+          code: 'UNKNOWN_TOOL_NAME',
+          message: expect.stringContaining('`run_code`, which is reserved'),
+        }),
+      );
+      expect(names(scope)).toEqual(['a']);
+    },
+  );
+
+  it('judges what is registered later, the moment it is', () => {
+    const registry = withTools('a');
+    const scope = registry.scope();
+    scope.restrict({ allow: ['a', 'later'], deny: ['never'] });
+    registry.register(tool('later'));
+    registry.register(tool('never'));
+    registry.register(tool('other'));
+    expect(names(scope)).toEqual(['a', 'later']);
+    expect(scope.find('never')).toBeUndefined();
+    scope.addModuleTools([module('mod')]);
+    expect(names(scope)).toEqual(['a', 'later']);
+  });
+
   it('is a copy of what it was given', () => {
     const scope = withTools('a', 'b').scope();
     const allow = ['a'];
@@ -217,24 +265,22 @@ describe('a filter', () => {
     expect(names(scope)).toEqual(['a']);
   });
 
-  it.each([
-    [{ allow: ['nope'] }],
-    [{ deny: ['nope'] }],
-    [{ allow: ['own'] }],
-    [{ deny: ['run_code'] }],
-  ])('names only what is inherited: %j', (filter) => {
-    const scope = withTools('b', 'a').scope();
-    scope.register(tool('own'));
-    scope.addModuleTools([module('m')]);
-    scope.restrict({ allow: ['m', 'a'] });
-    scope.assertFilters();
-    scope.restrict(filter);
-    expect(() => scope.assertFilters()).toThrow(
-      expect.objectContaining({
-        name: 'ToolFilterError',
-        code: 'UNKNOWN_TOOL_NAME',
-        message: expect.stringContaining('Inherited are: `a`, `b`, `m`.'),
-      }),
-    );
-  });
+  it.each([[{ allow: ['nope'] }], [{ deny: ['nope'] }], [{ allow: ['own'] }]])(
+    'names only what is inherited: %j',
+    (filter) => {
+      const scope = withTools('b', 'a').scope();
+      scope.register(tool('own'));
+      scope.addModuleTools([module('m')]);
+      scope.restrict({ allow: ['m', 'a'] });
+      scope.assertFilters();
+      scope.restrict(filter);
+      expect(() => scope.assertFilters()).toThrow(
+        expect.objectContaining({
+          name: 'ToolFilterError',
+          code: 'UNKNOWN_TOOL_NAME',
+          message: expect.stringContaining('Inherited are: `a`, `b`, `m`.'),
+        }),
+      );
+    },
+  );
 });
