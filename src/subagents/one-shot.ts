@@ -1,6 +1,8 @@
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
+import { losslessCopy } from '../../protocol/json.ts';
+import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
@@ -123,7 +125,9 @@ function detached(request: SubagentStartRequest): SubagentStartRequest {
   return {
     ...request,
     ...(agentOptions === undefined ? {} : { agentOptions: { ...agentOptions } }),
-    ...(outputSchema === undefined ? {} : { outputSchema: structuredClone(outputSchema) }),
+    ...(outputSchema === undefined
+      ? {}
+      : { outputSchema: losslessCopy(outputSchema) as ObjectJsonSchema }),
     ...(toolFilter === undefined ? {} : { toolFilter: copyOfLists(toolFilter) }),
     ...(limits === undefined ? {} : { limits: { ...limits } }),
   };

@@ -1,6 +1,6 @@
 /** What may be registered as a tool, checked and taken apart once. */
 import { ArgumentError } from '../../protocol/errors.ts';
-import { deepFreeze, isPlainObject, losslessCopy } from '../../protocol/json.ts';
+import { frozenCopy, isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolDefinition, ToolModule, ToolSpec } from '../../protocol/tool.ts';
 import { checkClaimed, compileCheck } from './validate-arguments.ts';
@@ -24,6 +24,8 @@ export type FoundTool =
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 /** Kept free for a tool that runs programs, which none of ours is. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set(['run_code']);
+/** Nesting that fits into the header of a request, with room for what is around it. */
+const MAX_SCHEMA_DEPTH = 900;
 /** The longest a timer can be set for. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
@@ -85,15 +87,16 @@ function admitSpec(tool: ToolSpec): ToolSpec {
   if (typeof description !== 'string') refuse(owner, 'has no description');
   const schema = schemaOf(parameters, owner);
   if (schema['type'] !== 'object') refuse(owner, 'needs parameters of "type": "object"');
-  return deepFreeze({ name, description, parameters: schema });
+  return Object.freeze({ name, description, parameters: schema });
 }
 
 function schemaOf(schema: unknown, owner: string): JsonObject {
   let copy: unknown;
   try {
-    copy = losslessCopy(schema);
+    copy = frozenCopy(schema, MAX_SCHEMA_DEPTH);
   } catch (error) {
-    throw new ArgumentError(`A schema of ${owner} is not JSON.`, { cause: error });
+    const message = `A schema of ${owner} is not JSON, or nested too deeply to be logged.`;
+    throw new ArgumentError(message, { cause: error });
   }
   if (!isPlainObject(copy)) refuse(owner, 'has a schema that is no object');
   return copy as JsonObject;

@@ -146,6 +146,19 @@ describe('spawn with an output schema and hooks', () => {
     expect(told).toEqual([[child, 1, 1, 'structured_output', { count: 1 }]]);
   });
 
+  it.each([1_000, 50_000])(
+    'is not made for a schema of %d levels, which no log can hold',
+    async (levels) => {
+      await using t = await spawning();
+      let x: object = { type: 'string' };
+      for (let level = 0; level < levels; level++) x = { type: 'array', items: x };
+      const before = t.live();
+      const outputSchema = { type: 'object', properties: { x } } as unknown as ObjectJsonSchema;
+      await expect(t.start({ outputSchema })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' });
+      expect(t.live()).toEqual(before);
+    },
+  );
+
   it('shows its model what a hook adds, behind the results of the step', async () => {
     const look = lookTool();
     await using t = await spawning({

@@ -81,6 +81,15 @@ describe('registering a tool', () => {
       'parameters that are no JSON',
       tool('a', { parameters: { ...anyObject, x: new Date() as never } }),
     ],
+    [
+      'parameters that no log could hold',
+      tool('a', {
+        parameters: {
+          ...anyObject,
+          default: JSON.parse('['.repeat(900) + ']'.repeat(900)) as never,
+        },
+      }),
+    ],
     ['asynchronous parameters', tool('a', { parameters: { ...anyObject, $async: true } })],
     ['an output without rendering', tool('a', { output: { schema: {} } as never })],
     [
