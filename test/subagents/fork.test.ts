@@ -92,7 +92,7 @@ describe('fork', () => {
     await using t = await forking({
       script: (request) => {
         const said = shown(request);
-        if (said.at(-1) === 'user: Work.') return said.includes('user: Second?') ? 'Both.' : 'One.';
+        if (said.includes('user: Work.')) return said.includes('user: Second?') ? 'Both.' : 'One.';
         if (!said.includes('user: Second?')) return 'First.';
         asked.open();
         return { text: ['Half', hold, '.'] };
@@ -129,25 +129,41 @@ describe('fork', () => {
   });
 
   it('has nothing in its inbox of what waited for its parent, and tells nobody of it', async () => {
-    await using t = await forking({ script: ['One.', 'Done.', 'Later.'] });
-    t.root.inject(createUserMessage('Context.'));
-    await t.ask('First?');
-    // Waits for the parent, in the log and not in the finished turns.
-    t.root.inject(createUserMessage('Still waits.'));
+    const [first, second] = [gate(), gate()];
+    const [firstAsked, secondAsked] = [gate(), gate()];
+    await using t = await forking({
+      script: (request) => {
+        const said = shown(request);
+        if (said.includes('user: Work.')) return 'Done.';
+        const isFirst = !said.includes('user: Second?');
+        (isFirst ? firstAsked : secondAsked).open();
+        return { text: ['Said.', isFirst ? first : second] };
+      },
+    });
+    t.root.followup(createUserMessage('First?'));
+    await firstAsked.wait();
+    // Accepted in the first turn, which is inherited, and claimed in the second, which is not.
+    t.root.followup(createUserMessage('Second?'));
+    first.open();
+    await secondAsked.wait();
     const told: string[] = [];
     t.harness.on('session/event', ({ session, event }) => {
       if (session.id !== t.root.id) told.push(event.type);
     });
-    t.harness.on('agent/inbox/inserted', ({ message }) => told.push(JSON.stringify(message)));
     const run = await t.start();
-    expect(run.localAgent!.inbox.nextStep).toEqual([]);
-    expect(run.localAgent!.inbox.nextTurn).toMatchObject([{ content: [text('Work.')] }]);
-    await run.result;
+    const child = run.localAgent!;
+    expect(child.session.completedTurns()!.map(({ data }) => JSON.stringify(data))).toContainEqual(
+      expect.stringMatching(/"next-turn".*Second\?/),
+    );
+    expect(child.inbox.nextTurn).toMatchObject([{ content: [text('Work.')] }]);
+    expect(child.inbox.nextStep).toEqual([]);
+    expect((await run.result).output).toEqual([text('Done.')]);
     await run.dispose();
-    expect(told.filter((one) => one.includes('waits'))).toEqual([]);
     // The mark of the seed's end stands before the child is live.
     expect(told[0]).toBe('agent/inbox/spliced');
-    expect(told).toHaveLength(ownEvents(run.localAgent!).length);
+    expect(told).toHaveLength(ownEvents(child).length - 1);
+    second.open();
+    await t.root.whenIdle();
   });
 
   it('is kept whole, and opens again with an inbox of its own', async () => {
