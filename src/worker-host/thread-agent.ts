@@ -244,12 +244,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   /** One event of the current thread. */
   onEvent(event: WorkerEvent): void {
-    const turn = this.conversation.open;
     const end = this.conversation.event(event);
-    if (end === undefined) return;
-    // Hooks took away all that it was opened for: what waits is not run by itself either.
-    if (turn?.step === 0 && end.kind === 'completed') this.#intake.park();
-    this.#turnEnded(event.data.turn, end);
+    if (end !== undefined) this.#turnEnded(event.data.turn, end);
   }
 
   #wake(): void {

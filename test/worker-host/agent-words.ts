@@ -75,3 +75,9 @@ export const endless = {
   },
 };
 export const callsEndless = { toolCalls: [{ name: 'endless', arguments: {} }] };
+
+/** Run this so many microtasks from now. */
+export function afterMicrotasks(count: number, run: () => void): void {
+  if (count === 0) run();
+  else queueMicrotask(() => afterMicrotasks(count - 1, run));
+}
