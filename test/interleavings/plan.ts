@@ -39,6 +39,7 @@ const POINTS = [
   'module',
   'frame to main',
   'frame to main',
+  'frame to main',
   'session/created',
   'agent/created',
   'agent/inbox/inserted',
@@ -77,6 +78,16 @@ const ACTS = [
   'dispose the harness',
 ] as const;
 export type Act = (typeof ACTS)[number];
+
+/** What ends the child, or keeps it from being made. */
+export const ENDERS: readonly Act[] = [
+  'abort',
+  'dispose',
+  'dispose twice',
+  'interrupt the child',
+  'dispose the parent',
+  'dispose the harness',
+];
 
 export interface PlannedAct {
   readonly act: Act;
@@ -150,7 +161,7 @@ function plannedAct(dice: Dice): PlannedAct {
   return {
     act: dice.pick(ACTS),
     at,
-    nth: isOften && dice.chance(0.6) ? 2 + dice.int(3) : 1,
+    nth: isOften && dice.chance(0.5) ? 2 + dice.int(3) : 1,
     lag: { unit, count },
   };
 }

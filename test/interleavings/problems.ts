@@ -3,7 +3,7 @@ import { getEventListeners } from 'node:events';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { logProblems } from './log-problems.ts';
-import { HANDED_IN } from './plan.ts';
+import { ENDERS, HANDED_IN } from './plan.ts';
 import type { Act } from './plan.ts';
 import type { Walk } from './walk.ts';
 
@@ -44,6 +44,7 @@ export async function problemsOf(walk: Walk): Promise<string[]> {
   check(new Set(walk.disposed).size === walk.disposed.length, 'an agent was ended twice');
   check(walk.tools.running === 0, 'a tool is running');
   check(walk.streaming === 0, 'a model is streaming');
+  check(walk.late.length === 0, `after it was ended there began: ${walk.late.join()}`);
   check(walk.heardAfter === 0, 'the signal is heard after the result');
   check(getEventListeners(walk.controller.signal, 'abort').length === 0, 'the signal is heard');
   for (const thread of walk.threads.all) {
@@ -104,6 +105,8 @@ function endProblems({ plan, done, result, rejection, reason }: Walk): string[] 
   }
   if (result === undefined) return ['there is neither a result nor a rejection'];
   const { stopReason } = result;
+  const early = done.find(({ act, isEarly }) => isEarly && BEFORE_IT.includes(act));
+  if (early !== undefined) return [`it ran after "${early.act}", which was before it`];
   const ended = done.find(({ act }) => ENDERS.includes(act));
   const problems: string[] = [];
   if (ended === undefined) {
@@ -122,14 +125,7 @@ function endProblems({ plan, done, result, rejection, reason }: Walk): string[] 
 }
 
 const GONE: readonly string[] = ['UNAUTHORIZED', 'DRAINING'];
-const ENDERS: readonly Act[] = [
-  'abort',
-  'dispose',
-  'dispose twice',
-  'interrupt the child',
-  'dispose the parent',
-  'dispose the harness',
-];
+const BEFORE_IT: readonly Act[] = ['abort', 'dispose the parent', 'dispose the harness'];
 
 const sessionOf = ({ session }: Agent): Agent['session'] => session;
 const same = <T>(one: readonly T[], other: readonly T[]): boolean =>

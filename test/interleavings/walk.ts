@@ -23,7 +23,7 @@ import { inProcessThreads } from '../support/in-process-threads.ts';
 import type { InProcessThreads } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import type { AgentThread } from '../../src/worker-host/thread.ts';
-import { Dice } from './plan.ts';
+import { Dice, ENDERS } from './plan.ts';
 import type { Act, Plan, PlannedAct, Point } from './plan.ts';
 import { Tools } from './tools.ts';
 
@@ -62,6 +62,8 @@ const root: ScriptedFunction = ({ messages }) => {
 /** An act that was carried out, and how far the child was by then. */
 export interface Done {
   readonly act: Act;
+  /** Before the child was published. */
+  readonly isEarly: boolean;
   /** Requests of the child whose end was in its log. */
   readonly finishes: number;
 }
@@ -82,6 +84,8 @@ export class Walk {
   parent!: Agent;
   result: SubagentResult | undefined;
   rejection: unknown;
+  /** What began after somebody ended the child. */
+  readonly late: Point[] = [];
   /** Who listened for the caller's abort when the result was there. */
   heardAfter = 0;
   /** Model streams that are being read. */
@@ -95,6 +99,10 @@ export class Walk {
   #parentHandle!: AgentHandle;
   #withdraw: (() => void) | undefined;
   #isArmed = false;
+  /** The child is being published: an abort ends its run from here on, not its start. */
+  #isTold = false;
+  /** True in the tick in which the child is told of: its owner's end still ends its start. */
+  #isTelling = false;
   #isOver = false;
 
   private constructor(
@@ -117,7 +125,7 @@ export class Walk {
     const warnings: string[] = [];
     const warn = (_: object, message: string): void => void warnings.push(message);
     const logger: Logger = { debug() {}, info() {}, warn, error: warn };
-    const tools = new Tools(() => walk.meet('tool body'));
+    const tools = new Tools(() => walk.#begins('tool body'));
     const threads = inProcessThreads({
       clock,
       delivery: plan.delivery,
@@ -137,7 +145,7 @@ export class Walk {
       async *stream(request, options) {
         walk.streaming++;
         try {
-          walk.meet('request');
+          walk.#begins('request');
           yield* model.stream(request, options);
         } finally {
           walk.streaming--;
@@ -190,10 +198,17 @@ export class Walk {
     }
   }
 
-  async #later({ act, lag: { unit, count } }: PlannedAct): Promise<void> {
+  #begins(point: 'tool body' | 'request'): void {
+    if (this.done.some(({ act }) => ENDERS.includes(act))) this.late.push(point);
+    this.meet(point);
+  }
+
+  async #later(planned: PlannedAct): Promise<void> {
+    const { unit, count } = planned.lag;
     for (let left = count; left > 0; left--) {
       await (unit === 'microtasks' ? undefined : macrotask());
     }
+    const { act } = planned;
     await this.#act(this.plan.way === 'called' && isOfTheCaller(act) ? 'cancel the parent' : act);
   }
 
@@ -264,14 +279,18 @@ export class Walk {
     const { harness } = this;
     const isOfChild = ({ id }: { readonly id: string }): boolean => id !== this.parent.id;
     harness.on('session/created', ({ session }) => {
-      if (isOfChild(session)) this.meet('session/created');
+      if (!isOfChild(session)) return;
+      this.#isTold = true;
+      this.meet('session/created');
     });
     harness.on('session/event', ({ session, event }) => {
       if (isOfChild(session)) this.meet(event.type as Point);
     });
     harness.on('agent/created', ({ agent }) => {
       this.children.push(agent);
+      this.#isTelling = true;
       this.meet('agent/created');
+      this.#isTelling = false;
     });
     harness.on('agent/disposed', ({ agent }) => void this.disposed.push(agent));
     for (const type of ['agent/inbox/inserted', 'agent/inbox/claimed'] as const) {
@@ -296,7 +315,8 @@ export class Walk {
       const live = child?.session.events.slice(child.session.firstLiveSeq) ?? [];
       const isFinish = (event: (typeof live)[number]): boolean =>
         event.type === 'assistant/chunk' && event.data.chunk.type === 'finish';
-      this.done.push({ act, finishes: live.filter(isFinish).length });
+      const isEarly = act === 'abort' ? !this.#isTold : child === undefined || this.#isTelling;
+      this.done.push({ act, isEarly, finishes: live.filter(isFinish).length });
     };
     switch (act) {
       case 'abort':
