@@ -177,20 +177,19 @@ describe('start', () => {
     expect(Object.isFrozen(requests[0])).toBe(false);
   });
 
-  it('reads each part of a request once', async () => {
+  it('gives the provider what was checked, though the request says something else by then', async () => {
     const { subagents, request } = testRuntime();
     const { provider, requests } = stubProvider({ capabilities: NO_CAPABILITIES });
     subagents.registerProvider(provider);
-    const parts = [undefined, 'You rule.'];
+    // One look for its kind, one for all that follows.
+    const answers = [undefined, undefined, 'You rule.'];
     const twoFaced = Object.defineProperty(request(), 'persona', {
       enumerable: true,
-      get: () => parts.shift(),
+      get: () => answers.shift(),
     });
-    // What is looked at first, to name what no start has, is not what is used.
-    await expect(subagents.start('stub', twoFaced)).rejects.toMatchObject({
-      code: 'UNSUPPORTED_CAPABILITY',
-    });
-    expect(requests).toEqual([]);
+    await subagents.start('stub', twoFaced);
+    expect(requests[0]!.persona).toBeUndefined();
+    expect(answers).toEqual(['You rule.']);
   });
 
   it('refuses a parent whose id cannot even be printed', async () => {
