@@ -6,6 +6,7 @@ import { createUserMessage as message } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import type { AgentHooks } from '../../src/agent/hooks.ts';
 import { eventTypes, testHarness } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { settled } from '../support/until.ts';
 import { USER, ends, has, shown, waiting } from './agent-words.ts';
 
@@ -200,7 +201,8 @@ describe('a stop while a hook decides about a step', () => {
 
   it.each(late)('wins at once, and a late "%s" comes to nothing', async (_, decide) => {
     const held = gate();
-    await using rt = await testHarness();
+    // The time in which a thread that does not obey is ended does not pass.
+    await using rt = await testHarness({ clock: new ManualClock() });
     rt.harness.hooks.on('agent/pre-step', async (context) => {
       await held.wait();
       return decide(context);

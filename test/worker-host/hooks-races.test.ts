@@ -46,10 +46,11 @@ describe.each(hooks)('a stop around the answer of %s (%#)', (type, decide) => {
         script: [type === 'agent/request-error' ? { failure } : 'Done.', 'Never.'],
       });
       const stop = cancelling(rt);
-      rt.harness.hooks.on(type, (context: never) => {
+      const hook = (context: never): unknown => {
         afterMicrotasks(count, () => stop.cancel());
-        return decide(context) as never;
-      });
+        return decide(context);
+      };
+      rt.harness.hooks.on(type, hook as never);
       await rt.ask('go');
       await settled();
       const begun = ['turn/start', 'step/start', 'user/message', 'request/header', 'llm/retry'];

@@ -8,6 +8,7 @@ import { buildHarness } from '../../src/harness.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
 import type { Session } from '../../src/session/session.ts';
 import { eventTypes, testHarness } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { inProcessThreads } from '../support/in-process-threads.ts';
 import { settled } from '../support/until.ts';
 import { USER, ends, has } from './agent-words.ts';
@@ -208,7 +209,8 @@ describe('a hook before a request', () => {
 describe('a stop while a hook decides about a request', () => {
   it('wins at once; nothing is asked, and nothing of it is written down', async () => {
     const held = gate();
-    await using rt = await testHarness({ script: ['A.'] });
+    // The time in which a thread that does not obey is ended does not pass.
+    await using rt = await testHarness({ clock: new ManualClock(), script: ['A.'] });
     rt.harness.hooks.on('agent/request', async () => {
       await held.wait();
       return { provider: 'nobody', model: 'x' };

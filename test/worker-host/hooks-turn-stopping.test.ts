@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import { testHarness } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { settled } from '../support/until.ts';
 import { USER, ends, has, shown, waiting } from './agent-words.ts';
@@ -106,7 +107,8 @@ it('fails the turn when it throws', async () => {
 
 it.each(['returns', 'throws'])('is cut short by a stop, whatever it %s later', async (how) => {
   const held = gate();
-  await using rt = await testHarness({ script: ['One.'] });
+  // The time in which a thread that does not obey is ended does not pass.
+  await using rt = await testHarness({ clock: new ManualClock(), script: ['One.'] });
   rt.harness.hooks.on('agent/turn-stopping', async () => {
     await held.wait();
     if (how === 'throws') throw new Error('Late.');
