@@ -334,4 +334,48 @@ export const scenarios: readonly Scenario[] = [
         },
       }),
   },
+  {
+    name: 'a prompt that a hook refuses',
+    models: { parent: [], child: ['Never.'] },
+    play(plane) {
+      plane.harness.hooks.on('agent/pre-step', () => ({ kind: 'reject', reason: 'Not that.' }));
+      return plane.run();
+    },
+  },
+  {
+    name: 'hooks that change what is said and called',
+    models: { parent: [], child: [{ toolCalls: [call('look'), call('strict', { n: 1 })] }, 'So.'] },
+    tools: hostTools,
+    play(plane) {
+      const { hooks } = plane.harness;
+      const hint = plane.library.createUserMessage('A hint.');
+      hooks.on('agent/pre-step', async (_, next) => {
+        const decision = await next();
+        if (decision.kind === 'reject') return decision;
+        return { kind: 'enter', messages: [...decision.messages, hint] };
+      });
+      hooks.on('tool/pre-execute', ({ name }) =>
+        name === 'look' ? { kind: 'deny', reason: 'Do not look.' } : undefined,
+      );
+      hooks.on('tool/post-execute', ({ name }) =>
+        name === 'strict'
+          ? { kind: 'accept', content: [{ type: 'text', text: 'Another result.' }] }
+          : undefined,
+      );
+      return plane.run();
+    },
+  },
+  {
+    name: 'a fork of two finished turns',
+    models: {
+      parent: ['One.', { toolCalls: [call('look')] }, 'Two.'],
+      child: [{ toolCalls: [call('look', { at: 3 })] }, 'Three.'],
+    },
+    tools: hostTools,
+    async play(plane) {
+      await plane.ask('First.');
+      await plane.ask('Second.');
+      return plane.run({}, 'fork');
+    },
+  },
 ];

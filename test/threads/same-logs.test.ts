@@ -50,7 +50,7 @@ async function inRealThreads(
   return await playOn(scenario, { ...(real as unknown as PlaneParts), library });
 }
 
-describe('the logs of all agents are the same, whether a loop runs in this process, in a thread or in a thread with its model, with', () => {
+describe('every agent has the same log on every plane', () => {
   it.each(scenarios)('$name', async (scenario) => {
     const expected = await inProcess(scenario);
     expect(await inRealThreads(scenario, onMain)).toStrictEqual(expected);
