@@ -3,7 +3,7 @@ import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import { gate } from '../../src/base/gate.ts';
 import type { ScriptedStep } from '../../src/models/scripted.ts';
 import { eventTypes } from '../support/harness.ts';
-import { lookTool, resultCodes, spawning, toolResults } from './spawning.ts';
+import { lookTool, resultCodes, spawning, tasksOf, toolResults } from './spawning.ts';
 import { text } from './stubs.ts';
 
 const schema: ObjectJsonSchema = {
@@ -64,7 +64,7 @@ describe('spawn with an output schema', () => {
     expect(result).toMatchObject({ output: [text('There are two.')], stopReason: 'error' });
     expect(result).not.toHaveProperty('structured');
     expect(t.model.requests).toHaveLength(1);
-    expect(eventTypes(child.session).filter((type) => type === 'user/message')).toHaveLength(1);
+    expect(tasksOf(child)).toHaveLength(1);
   });
 
   it('is aborted when it is cancelled as its turn ends without a capture', async () => {

@@ -5,6 +5,7 @@ import type { SessionEventOf } from '../../protocol/session-events.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import type { ScriptedStep } from '../../src/models/scripted.ts';
+import { delegationContext } from '../../src/prompt/delegation.ts';
 import { subagentTool } from '../../src/subagent-tools/subagent.ts';
 import { eventTypes } from '../support/harness.ts';
 import type { TestHarness } from '../support/harness.ts';
@@ -62,7 +63,10 @@ describe('spawn', () => {
       delegationDepth: 1,
     });
     expect(child.options.subagentDepth).toBe(1);
-    expect(userTexts(t.model.requests[0]!)).toEqual(['Work.']);
+    expect(userTexts(t.model.requests[0]!)).toEqual([
+      'Work.',
+      expect.stringContaining(delegationContext.text),
+    ]);
     await run.dispose();
     await run.dispose();
     expect(t.harness.agents.get(run.id)).toBeUndefined();
@@ -278,6 +282,30 @@ describe('spawn', () => {
     expect(written.map(({ data }) => data)).toEqual([
       { version: 1, mode: 'one-shot', provider: 'spawn', label: 'read the docs' },
     ]);
+  });
+
+  it('is told once that it was delegated to, beside its prompt and behind its task', async () => {
+    const { tool } = lookTool();
+    await using t = await spawning({
+      tools: [tool],
+      script: [{ toolCalls: [{ name: 'look', arguments: {} }] }, 'Done.', 'The parent.'],
+    });
+    const { child } = await t.run({ persona: 'You are terse.' });
+    await t.ask('Hello.');
+    const told = child.session.events.flatMap((event) =>
+      event.type === 'user/message' ? [event.data.source] : [],
+    );
+    const { name, text: words } = delegationContext;
+    expect(told).toEqual([
+      { kind: 'user' },
+      { kind: 'plugin', plugin: 'prompt', form: 'snapshot', sections: [{ name, text: words }] },
+    ]);
+    expect(t.model.requests.map(({ system }) => system)).toEqual([
+      'You are terse.',
+      'You are terse.',
+      undefined,
+    ]);
+    expect(userTexts(t.model.requests[2]!)).toEqual(['Hello.']);
   });
 
   it('gives a run that cannot be steered or resumed', async () => {

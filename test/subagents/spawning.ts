@@ -5,6 +5,7 @@ import type { Agent } from '../../src/agent/agent.ts';
 import type { SubagentStartRequest } from '../../src/subagents/provider.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarnessOptions } from '../support/harness.ts';
+import { isRuntimeContext } from '../support/told.ts';
 import { text } from './stubs.ts';
 
 const signal = (): AbortSignal => new AbortController().signal;
@@ -52,6 +53,10 @@ export function lookTool() {
   });
   return { tool, calls };
 }
+
+/** What an agent was told to do; what the runtime says by itself is no task. */
+export const tasksOf = ({ session }: Agent) =>
+  session.events.filter((event) => event.type === 'user/message' && !isRuntimeContext(event.data));
 
 const results = (agent: Agent) =>
   agent.session.events.filter(
