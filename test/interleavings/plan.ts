@@ -156,8 +156,11 @@ export function planOf(seed: number): Plan {
 function plannedAct(dice: Dice): PlannedAct {
   const at = dice.pick(POINTS);
   const isOften = /^(assistant.chunk|tool|step|frame)/.test(at);
-  const unit = dice.pick(['microtasks', 'macrotasks'] as const);
-  const count = dice.chance(0.5) ? 0 : 1 + dice.int(unit === 'microtasks' ? 12 : 8);
+  // What a frame brings about is done within a few microtasks of it.
+  const isOfFrame = at === 'frame to main';
+  const unit = isOfFrame ? 'microtasks' : dice.pick(['microtasks', 'macrotasks'] as const);
+  const isAtOnce = dice.chance(isOfFrame ? 0.2 : 0.5);
+  const count = isAtOnce ? 0 : 1 + dice.int(unit === 'microtasks' ? 14 : 8);
   return {
     act: dice.pick(ACTS),
     at,
