@@ -66,7 +66,6 @@ export async function askAfter(
   const { signal, request } = call;
   // As without hooks: an abort takes a success away, and leaves a failure what it is.
   const unheard = (): ToolResult => (result.isError ? result : results.aborted(request.name));
-  if (signal.aborted) return unheard();
   try {
     const decision = await asked(call, (joined) =>
       hooks.run(
@@ -87,7 +86,8 @@ export async function askAfter(
 
 /**
  * What the hooks decide, or that the call was told to stop before they did: no hook is waited
- * for beyond that, and none of the chain is asked any more.
+ * for beyond that, and none of the chain is asked any more. Rejects without asking when that
+ * was before.
  */
 async function asked<T>(
   { signal, stop }: HookedCall,

@@ -51,40 +51,47 @@ export function childOf({ tools, prompt }: ReturnType<typeof registries>, output
   const results: ToolResult[] = [];
   const hooks = new AgentHookChains();
   const controller = new AbortController();
-  const desk = new ToolDesk({
-    scope: child.tools,
-    hooks,
-    clock: systemClock,
-    logger: silentLogger,
-    ports: {
-      agent,
-      started: async ({ turn, step, callId, name, arguments: raw }) =>
-        void session.append('tool/call', { turn, step, callId, name, arguments: raw }),
-      settled({ turn, step, callId }, result) {
-        results.push(result);
-        const { content, isError } = result;
-        session.append('tool/result', {
-          turn,
-          step,
-          message: {
-            id: newId() as never,
-            role: 'user',
-            source: { kind: 'tool', callId },
-            content: [{ type: 'tool-result', toolCallId: callId, content, isError }],
-          },
-        });
+  const newDesk = () =>
+    new ToolDesk({
+      scope: child.tools,
+      hooks,
+      clock: systemClock,
+      logger: silentLogger,
+      ports: {
+        agent,
+        started: async ({ turn, step, callId, name, arguments: raw }) =>
+          void session.append('tool/call', { turn, step, callId, name, arguments: raw }),
+        settled({ turn, step, callId }, result) {
+          results.push(result);
+          const { content, isError } = result;
+          session.append('tool/result', {
+            turn,
+            step,
+            message: {
+              id: newId() as never,
+              role: 'user',
+              source: { kind: 'tool', callId },
+              content: [{ type: 'tool-result', toolCallId: callId, content, isError }],
+            },
+          });
+        },
       },
-    },
-  });
-  const call = (name: string, args: JsonObject | string, callId = newId()) => {
+    });
+  const desk = newDesk();
+  const call = (
+    name: string,
+    args: JsonObject | string,
+    callId = newId(),
+    at: { readonly step?: number; readonly desk?: ToolDesk } = {},
+  ) => {
     const request: ToolCallRequest = {
       turn: 1,
-      step: 1,
+      step: at.step ?? 1,
       callId: CallId(callId),
       name,
       arguments: typeof args === 'string' ? args : JSON.stringify(args),
     };
-    return desk.call(request, controller.signal);
+    return (at.desk ?? desk).call(request, controller.signal);
   };
   return {
     capture,
@@ -95,6 +102,7 @@ export function childOf({ tools, prompt }: ReturnType<typeof registries>, output
     hooks,
     turn: controller,
     desk,
+    newDesk,
     log: session,
     assemble: async () => {
       const { signal } = new AbortController();

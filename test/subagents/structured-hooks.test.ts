@@ -117,6 +117,21 @@ describe('a structured result that hooks decide about', () => {
     expect(t.capture.captured).toBeUndefined();
   });
 
+  it('is decided by its own execution, not by a call that another desk ends meanwhile', async () => {
+    const t = childOf(registries());
+    const open = gate();
+    t.hooks.on(POST, ({ name }) =>
+      name === 'structured_output' ? open.wait().then(() => undefined) : undefined,
+    );
+    const asked = handIn(t);
+    await settled();
+    await t.call('look', {}, 'other', { desk: t.newDesk() });
+    expect([t.results[0]?.isError, t.capture.captured]).toEqual([true, undefined]);
+    open.open();
+    await asked;
+    expect(t.capture.captured).toEqual({ value: { count: 1 } });
+  });
+
   it('lets no other call run while hooks decide about it', async () => {
     const t = childOf(registries());
     const open = gate();
@@ -184,11 +199,18 @@ describe('a structured result that hooks decide about', () => {
     expect([...outcomes]).toEqual(['ABORTED_BEFORE_DISPATCH', 'ABORTED', 'success']);
   });
 
-  it('is not captured when it cannot be logged', async () => {
+  it('is not captured when it cannot be logged, and may then be handed in again', async () => {
     const t = childOf(registries());
-    t.hooks.on(POST, () => void t.log.append('step/end', { turn: 1, step: 1 }) as undefined);
+    const withdraw = t.hooks.on(POST, () => {
+      t.log.append('step/end', { turn: 1, step: 1 });
+      return undefined;
+    });
     await expect(handIn(t)).rejects.toThrow();
     expect(t.capture.captured).toBeUndefined();
+    withdraw();
+    t.log.append('step/start', { turn: 1, step: 2 });
+    await t.call('structured_output', { count: 2 }, 'next', { step: 2 });
+    expect(t.capture.captured).toEqual({ value: { count: 2 } });
   });
 });
 

@@ -48,6 +48,17 @@ describe('a turn that ends while hooks are asked', () => {
     expect([t.events, events]).toEqual([['call a', `result a ${code}`], []]);
   });
 
+  it('asks no guard about what a hook allows then', async () => {
+    const t = hooked([tool('a')]);
+    t.scope.guard(() => 'No.');
+    t.hooks.on('tool/pre-execute', () => {
+      t.turn.abort();
+      return { kind: 'allow' };
+    });
+    await t.call('a');
+    expect(t.events).toEqual(['call a', 'result a ABORTED_BEFORE_DISPATCH']);
+  });
+
   it('keeps a denial that was made before, and has not come out of the chain yet', async () => {
     const denied = gate();
     const t = hooked([tool('a')]);
@@ -94,6 +105,19 @@ describe('a turn that ends while hooks are asked', () => {
     await settled();
     expect(t.events).toHaveLength(4);
   });
+
+  it.each([{ kind: 'accept' }, { kind: 'block', reason: 'No.' }] as const)(
+    'hears no hook that ends the turn itself: %j',
+    async (decision) => {
+      const t = hooked([tool('a')]);
+      t.hooks.on('tool/post-execute', () => {
+        t.turn.abort();
+        return decision;
+      });
+      await t.call('a');
+      expect(t.events).toEqual(['call a', 'result a ABORTED']);
+    },
+  );
 
   it('takes a success away that waits to be asked about, behind a body that goes on', async () => {
     const held = heldTool('held', overlapping);
@@ -200,22 +224,32 @@ describe('a thread that ends while hooks are asked', () => {
     expect(t.events).toEqual(['call inside', 'call next', 'result next']);
   });
 
-  it('does not let a hook of the old thread end the asking of the new one', async () => {
-    const gates = [gate(), gate()];
-    const t = hooked([tool('a'), tool('b')]);
-    let asks = 0;
-    t.hooks.on('tool/pre-execute', () => gates[asks++]?.wait().then(() => undefined));
-    const lost = Promise.allSettled([t.call('a')]);
-    t.desk.abandon();
-    const both = [t.call('b', {}, 'b1'), t.call('b', {}, 'b2')];
-    gates[0]?.open();
-    await lost;
-    await settled();
-    expect(t.events).toEqual(['call a', 'call b1']);
-    gates[1]?.open();
-    await Promise.all(both);
-    expect(t.events.slice(2)).toEqual(['result b1', 'call b2', 'result b2']);
-  });
+  it.each(['pre', 'post'] as const)(
+    'does not let a %s-hook of the old thread end the asking of the new one',
+    async (kind) => {
+      const gates = [gate(), gate()];
+      const t = hooked([tool('a', overlapping), tool('b', overlapping)]);
+      let asks = 0;
+      t.hooks.on(`tool/${kind}-execute`, ({ callId }) => {
+        t.events.push(`asked ${callId}`);
+        return gates[asks++]?.wait().then(() => undefined);
+      });
+      const lost = Promise.allSettled([t.call('a')]);
+      await settled();
+      t.desk.abandon();
+      const first = t.call('b', {}, 'b1');
+      gates[0]?.open();
+      await lost;
+      await settled();
+      const both = [first, t.call('b', {}, 'b2')];
+      await settled();
+      const asked = (): string[] => t.events.filter((event) => event.startsWith('asked'));
+      expect(asked()).toEqual(['asked a', 'asked b1']);
+      gates[1]?.open();
+      await Promise.all(both);
+      expect(asked()).toEqual(['asked a', 'asked b1', 'asked b2']);
+    },
+  );
 });
 
 describe('a record that cannot be kept while hooks are asked', () => {

@@ -345,6 +345,18 @@ describe('the order in which hooks are asked', () => {
     ]);
   });
 
+  it('waits for that result also where nobody is asked before a body', async () => {
+    const open = gate();
+    const t = hooked([tool('alone'), tool('next', overlapping)]);
+    t.hooks.on('tool/post-execute', () => open.wait().then(() => undefined));
+    const both = [t.call('alone'), t.call('next')];
+    await settled();
+    expect(t.events).toEqual(['call alone']);
+    open.open();
+    await Promise.all(both);
+    expect(t.events).toEqual(['call alone', 'result alone', 'call next', 'result next']);
+  });
+
   it('gives the place of a body that is over to the next, whatever hooks then do', async () => {
     const open = gate();
     const held = heldTool('third', overlapping);
