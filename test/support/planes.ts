@@ -287,7 +287,7 @@ export const scenarios: readonly Scenario[] = [
     play: cancelledAt(brings('Seen'), { kind: 'user' }),
   },
   {
-    name: 'a root that is cancelled while its own call runs',
+    name: 'a root that is cancelled as its own call starts',
     models: { parent: [{ toolCalls: [call('wait')] }, 'Never.'] },
     tools: hostTools,
     play: cancelledAt(isCallOf('wait'), { kind: 'hook', reason: 'Enough.' }),
