@@ -1,7 +1,5 @@
-import { describe, expect, it, vi } from 'vitest';
-import type { Message } from '../../protocol/content.ts';
+import { describe, expect, it } from 'vitest';
 import { SessionId } from '../../protocol/ids.ts';
-import type { ModelRequest } from '../../protocol/model.ts';
 import type { ObjectJsonSchema, SessionEvent } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
@@ -9,29 +7,11 @@ import { gate } from '../../src/base/gate.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
 import { foldSubagentDescriptor } from '../../src/subagents/descriptor.ts';
 import { eventTypes } from '../support/harness.ts';
-import type { TestHarnessOptions } from '../support/harness.ts';
-import { lookTool, spawning } from './spawning.ts';
+import { forking, moduleModel, ownEvents, shown } from './forking.ts';
+import { lookTool } from './spawning.ts';
 import { rejection, text } from './stubs.ts';
 
-const forking = (options: TestHarnessOptions = {}) => spawning({ ...options, provider: 'fork' });
-
-const moduleModel = { module: new URL('file:///held.mjs') };
-
-const ownEvents = ({ session }: Agent): readonly SessionEvent[] =>
-  session.eventsFrom(session.header.seedLength ?? 0);
-const ownTypes = (agent: Agent): string[] => {
-  const inherited = agent.session.header.seedLength ?? 0;
-  return eventTypes({ events: agent.session.events.slice(inherited) });
-};
-/** What a model was shown, one line per message. */
-const shown = ({ messages }: Pick<ModelRequest, 'messages'>): string[] =>
-  messages.flatMap(({ role, content }: Message) =>
-    content.map((block) => {
-      if (block.type === 'text') return `${role}: ${block.text}`;
-      if (block.type === 'tool-call') return `${role} calls ${block.name}`;
-      return block.type === 'tool-result' ? `${role} has a result` : block.type;
-    }),
-  );
+const ownTypes = (agent: Agent): string[] => eventTypes({ events: ownEvents(agent) });
 const turns = (events: readonly SessionEvent[]): number[] =>
   events.flatMap((event) => (event.type === 'turn/start' ? [event.data.turn] : []));
 
@@ -353,53 +333,5 @@ describe('what a durable child would begin with', () => {
       });
       expect(await rejection(preparing)).toBe(reason);
     }
-  });
-});
-
-describe('what crosses to the thread of a fork', () => {
-  /** Run a fork to its end; all that was posted to its thread, as text. */
-  const crossing = async (t: Awaited<ReturnType<typeof forking>>, more = {}) => {
-    const run = await t.start(more);
-    const { init, ports } = t.threads.of(run.id);
-    const posted: unknown[] = [init];
-    const post = ports!.main.postMessage.bind(ports!.main);
-    vi.spyOn(ports!.main, 'postMessage').mockImplementation((value, transfer) => {
-      posted.push(value);
-      post(value, transfer);
-    });
-    const result = await run.result;
-    await run.dispose();
-    return { result, crossed: JSON.stringify(posted) };
-  };
-
-  it('is nothing of what it inherited when its model is on main', async () => {
-    await using t = await forking({ script: ['Parent-said.', 'Done.'] });
-    await t.ask('Parent-asked?');
-    const { result, crossed } = await crossing(t);
-    expect(result.output).toEqual([text('Done.')]);
-    expect(shown(t.model.requests[1]!)).toContain('user: Parent-asked?');
-    expect(crossed).toContain('enter');
-    expect(crossed).not.toContain('Parent-');
-  });
-
-  it('is what its model is shown, once, when that runs there', async () => {
-    const { tool } = lookTool();
-    const model = scriptedModel([{ toolCalls: [{ name: 'look', arguments: {} }] }, 'Done.']);
-    await using t = await forking({
-      tools: [tool],
-      script: ['Parent-said.'],
-      models: { module: moduleModel },
-      threads: { import: async () => ({ default: model }) },
-    });
-    await t.ask('Parent-asked?');
-    const agentOptions = { provider: 'module', model: 'm' };
-    const { result, crossed } = await crossing(t, { agentOptions });
-    expect(result.output).toEqual([text('Done.')]);
-    for (const request of model.requests) {
-      expect(shown(request)).toEqual(
-        expect.arrayContaining(['user: Parent-asked?', 'assistant: Parent-said.']),
-      );
-    }
-    expect(crossed.match(/Parent-\w+/g)).toEqual(['Parent-asked', 'Parent-said']);
   });
 });
