@@ -3,13 +3,11 @@ import { ArgumentError, SubagentDepthError, ToolFilterError } from '../../protoc
 import type { ModelRequest } from '../../protocol/model.ts';
 import type { SessionEventOf } from '../../protocol/session-events.ts';
 import type { Agent } from '../../src/agent/agent.ts';
-import { gate } from '../../src/base/gate.ts';
-import type { ScriptedStep } from '../../src/models/scripted.ts';
 import { delegationContext } from '../../src/prompt/delegation.ts';
 import { subagentTool } from '../../src/subagent-tools/subagent.ts';
 import { eventTypes } from '../support/harness.ts';
 import type { TestHarness } from '../support/harness.ts';
-import { lookTool, resultCodes, spawning } from './spawning.ts';
+import { heldModel, lookTool, resultCodes, spawning } from './spawning.ts';
 import { rejection, text } from './stubs.ts';
 
 /** All that is told of agents and delegations coming and going. */
@@ -20,25 +18,6 @@ function edges({ harness }: TestHarness): string[] {
   harness.on('subagent/start', () => told.push('subagent/start'));
   harness.on('subagent/end', () => told.push('subagent/end'));
   return told;
-}
-
-/** Resolves when the model is asked for the first time, and holds its answer open. */
-function heldModel(before: string) {
-  const asked = gate();
-  const hold = gate();
-  const signals: AbortSignal[] = [];
-  return {
-    asked,
-    hold,
-    signals,
-    script: [
-      (_: ModelRequest, call: { signal: AbortSignal }): ScriptedStep => {
-        signals.push(call.signal);
-        const tell = { wait: async () => asked.open() };
-        return { text: [before, tell, hold, 'never'] };
-      },
-    ],
-  };
 }
 
 const turnEnd = (agent: Agent) =>

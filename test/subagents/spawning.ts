@@ -1,7 +1,10 @@
 /** Starts of `spawn` on a whole harness, and what tests read from a child's log. */
 import type { SessionEventOf } from '../../protocol/session-events.ts';
+import type { ModelRequest } from '../../protocol/model.ts';
 import { defineTool } from '../../protocol/tool.ts';
 import type { Agent } from '../../src/agent/agent.ts';
+import { gate } from '../../src/base/gate.ts';
+import type { ScriptedStep } from '../../src/models/scripted.ts';
 import type { SubagentStartRequest } from '../../src/subagents/provider.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarnessOptions } from '../support/harness.ts';
@@ -39,6 +42,25 @@ export async function spawning({
       sessions: t.harness.sessions.list().length,
     }),
     [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
+  };
+}
+
+/** Resolves when the model is asked for the first time, and holds its answer open. */
+export function heldModel(before: string) {
+  const asked = gate();
+  const hold = gate();
+  const signals: AbortSignal[] = [];
+  return {
+    asked,
+    hold,
+    signals,
+    script: [
+      (_: ModelRequest, call: { signal: AbortSignal }): ScriptedStep => {
+        signals.push(call.signal);
+        const tell = { wait: async () => asked.open() };
+        return { text: [before, tell, hold, 'never'] };
+      },
+    ],
   };
 }
 
