@@ -44,7 +44,6 @@ export class ModelCalls {
     const { conversation } = agent;
     const turn = conversation.expectStep(number, step);
     const failed = conversation.expectAttempt(turn, attempt);
-    turn.signal.throwIfAborted();
     if (failed !== undefined) {
       const parts = { ...this.#parts, assertRunning: this.#assertRunning.bind(this) };
       if (!(await awaitRetry(parts, turn, failed))) return { route: 'none' };
