@@ -2,15 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { fact, fixture, obedientModel, realHarness, textOfResult } from './real.ts';
 import type { RealHarness } from './real.ts';
 import type { HarnessOptions } from '../../dist/src/index.js';
-import { gate, scriptedModel } from '../../dist/src/testing.js';
 
-/** Threads whose entry breaks the protocol when they serve an agent of the provider `hostile`. */
+/** Threads whose entry breaks the protocol when they serve an agent of the model `hostile`. */
 async function hostileHarness(what: string, options: HarnessOptions = {}): Promise<RealHarness> {
   // Read once, when the harness is made.
   process.env['HOSTILE'] = what;
   try {
     return await realHarness({
-      models: { obedient: obedientModel(), hostile: scriptedModel(() => ({ hold: gate() })) },
+      models: { obedient: obedientModel(), hostile: { module: fixture('model.mjs') } },
       workers: { warm: 0, entry: fixture('hostile-entry.mjs'), env: ['HOSTILE'] },
       ...options,
     });
@@ -58,7 +57,6 @@ describe('a child whose thread', () => {
     const posted = fact();
     const options = { shared: posted.shared };
     await using real = await hostileHarness('beyond-credit', {
-      models: { obedient: obedientModel(), hostile: { module: fixture('model.mjs') } },
       tools: [{ module: fixture('tools.mjs'), options }],
     });
     // Main is held until all of them are posted: not one can be acknowledged before.
