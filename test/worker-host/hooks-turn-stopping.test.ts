@@ -97,6 +97,26 @@ it('waits until what was accepted meanwhile is committed', async () => {
   expect(ends(rt.root.session)).toEqual(['completed']);
 });
 
+it('spends nothing that was not committed yet when the turn was stopped', async () => {
+  const store = new StallingStore();
+  const asked = gate();
+  await using rt = await testHarness({ store, script: ['One.'] });
+  let held: { open(): void } | undefined;
+  rt.harness.hooks.on('agent/turn-stopping', ({ agent }) => {
+    held = store.stall();
+    agent.steer(message('now'));
+    void asked.wait();
+  });
+  rt.root.followup(message('go'));
+  await asked.arrived();
+  await settled();
+  rt.root.cancel(USER, { keepInbox: true });
+  held?.open();
+  await rt.root.whenIdle();
+  expect(ends(rt.root.session)).toEqual(['aborted user']);
+  expect(waiting(rt.root)).toEqual([['now'], []]);
+});
+
 it('fails the turn when it throws', async () => {
   await using rt = await testHarness({ script: ['One.'] });
   rt.harness.hooks.on('agent/turn-stopping', () => Promise.reject(new Error('No.')));
