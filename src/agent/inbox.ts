@@ -8,6 +8,7 @@ import type { ClaimBoundary } from '../../protocol/host-services.ts';
 import type { MessageId } from '../../protocol/ids.ts';
 import type { InboxTarget } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
+import type { Claimed } from '../session/untold.ts';
 import type { InboxView } from './agent.ts';
 
 /** Told after a change is in the log and in the lists, one message at a time. */
@@ -28,6 +29,7 @@ export class Inbox implements InboxView {
   readonly #session: Session;
   readonly #observer: InboxObserver;
   readonly #lists: Record<InboxTarget, UserMessage[]> = { 'next-turn': [], 'next-step': [] };
+  #claimed: Claimed[] = [];
 
   /**
    * Restores what an earlier life left waiting, from the session's own part of its log: what a
@@ -102,15 +104,26 @@ export class Inbox implements InboxView {
 
   /**
    * Move messages into a turn: all of next-step, and for a turn at most one of next-turn, in
-   * that order. What was claimed never comes back, whatever becomes of its step.
+   * that order. What was claimed is spent, whatever becomes of its step; only a claim whose
+   * step never began, for no one's decision, is put back.
    */
   claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+    this.#claimed = [];
     const claimed = [
       ...this.#take('next-step', this.#lists['next-step'].length),
       ...(boundary === 'turn' ? this.#take('next-turn', 1) : []),
     ];
     for (const message of claimed) this.#observer.claimed(message, turn);
     return claimed;
+  }
+
+  /** The last claim waits again, at the front of its lists. */
+  putBack(): void {
+    for (const { target, messages } of this.#claimed.splice(0)) {
+      this.#session.append('agent/inbox/spliced', { target, start: 0, inserted: messages });
+      this.#apply({ target, start: 0, removed: 0, inserted: messages });
+      for (const message of messages) this.#observer.inserted(message);
+    }
   }
 
   #take(target: InboxTarget, most: number): readonly UserMessage[] {
@@ -124,6 +137,7 @@ export class Inbox implements InboxView {
       inserted: [],
     });
     this.#apply({ target, start: 0, removed, inserted: [] });
+    this.#claimed.push({ target, messages });
     return messages;
   }
 

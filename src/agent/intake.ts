@@ -93,6 +93,12 @@ export class Intake {
     });
   }
 
+  /** What was claimed for a step that never began waits again; see `clear` for when. */
+  putBack(): void {
+    if (this.#options.session.isPublishing) queueMicrotask(() => this.inbox.putBack());
+    else this.inbox.putBack();
+  }
+
   /** Admission ends in this line, for good. */
   close(): void {
     this.#state = 'closed';

@@ -10,6 +10,7 @@ import type { OpenTurn } from './brackets.ts';
 import type { Session } from './session.ts';
 import { MessageId } from '../../protocol/ids.ts';
 import { Brackets, TOOL_NOT_STARTED } from './brackets.ts';
+import { untoldClaims } from './untold.ts';
 
 /** What the model reads in place of a result that will not come. */
 export interface ToolFailure {
@@ -38,15 +39,27 @@ type Draft = {
 
 /**
  * The events that close the turn a stored log was cut off in; none for a balanced log. They
- * carry the time of the last event, and equal logs get equal closers.
+ * carry the time of the last event, and equal logs get equal closers. What was claimed for a
+ * step that never began waits again: accepted is accepted.
+ *
+ * @param seedLength how many of the events another session gave
  */
-export function crashClosers(events: readonly SessionEvent[]): readonly SessionEvent[] {
+export function crashClosers(
+  events: readonly SessionEvent[],
+  seedLength = 0,
+): readonly SessionEvent[] {
   const brackets = new Brackets();
   for (const event of events) brackets.push(event);
   const { open } = brackets;
   if (open === undefined) return [];
   const time = events.at(-1)?.time ?? 0;
-  const drafts = closers(open, events.length, { kind: 'interrupted' }, OUTCOME_UNKNOWN);
+  const drafts = [
+    ...untoldClaims(events.slice(seedLength)).map(({ target, messages }): Draft => ({
+      type: 'agent/inbox/spliced',
+      data: { target, start: 0, inserted: messages },
+    })),
+    ...closers(open, events.length, { kind: 'interrupted' }, OUTCOME_UNKNOWN),
+  ];
   return drafts.map(({ type, data, sources }, index) =>
     Object.freeze({
       type,

@@ -139,7 +139,7 @@ export class Sessions {
       const { epoch } = await this.store.acquire(id);
       isOwned = true;
       const { header, events } = await this.store.inspect(id, signal);
-      const closers = closersOf(id, events);
+      const closers = closersOf(header, events);
       // Built before anything is written: a log that cannot be read is not added to.
       const session = this.#build(header, [...events, ...closers]);
       signal?.throwIfAborted();
@@ -238,7 +238,7 @@ export class Sessions {
     const live = this.#live.get(id);
     if (live !== undefined) return { header: live.header, events: live.events };
     const { header, events } = await this.store.inspect(id, signal);
-    return { header, events: [...events, ...closersOf(id, events)] };
+    return { header, events: [...events, ...closersOf(header, events)] };
   }
 
   /** Leave every session, then close the store. Idempotent. */
@@ -332,9 +332,12 @@ function markEndOfSeed(session: Session): void {
   }
 }
 
-function closersOf(id: SessionId, events: readonly SessionEvent[]): readonly SessionEvent[] {
+function closersOf(
+  { id, seedLength }: SessionHeader,
+  events: readonly SessionEvent[],
+): readonly SessionEvent[] {
   try {
-    return crashClosers(events);
+    return crashClosers(events, seedLength);
   } catch (error) {
     const message = `The stored log of session \`${id}\` is damaged.`;
     throw new StoreError('STORE_CORRUPT', message, { cause: error });

@@ -145,6 +145,7 @@ export class AgentServices implements HostServices {
       return this.#failed(turn, error);
     }
     this.#assertOpen(turn);
+    turn.isDeciding = false;
     if (decision.kind === 'reject') {
       const { reason } = decision;
       turn.block = reason === undefined ? {} : { reason };
@@ -174,6 +175,7 @@ export class AgentServices implements HostServices {
   /** The end of a turn for what was thrown in it, unless it was told to stop. */
   #failed(turn: OpenTurn, error: unknown): ClaimReply {
     this.#assertLive();
+    turn.isDeciding = false;
     return turn.signal.aborted ? aborted(turn) : ended(turn, error);
   }
 

@@ -33,6 +33,8 @@ export class OpenTurn {
   /** Retries of the open step, by the provider that failed. */
   readonly retries = new Map<string, number>();
   step = 0;
+  /** Messages were claimed, and no step has begun with what became of them. */
+  isDeciding = false;
   /** Model requests that were asked for in the open step. */
   attempts = 0;
   /** The stream of the last of them, until the next is asked for. */
@@ -67,6 +69,7 @@ export class OpenTurn {
   /** A step begins: nothing of the one before counts any more. */
   nextStep(): void {
     this.step++;
+    this.isDeciding = false;
     this.attempts = 0;
     this.lastStream = undefined;
     this.retries.clear();

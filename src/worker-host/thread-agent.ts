@@ -183,6 +183,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.close();
     this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
     if (pending === 'discard') this.#intake.clear();
+    else if (this.conversation.open?.isDeciding === true) this.#intake.putBack();
     this.#residency?.hold(true);
     const { stopGraceMs } = this.#options.limits;
     // The cell is raised before the abort, as in `cancel`.
@@ -219,12 +220,14 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         this.cancel({ kind: 'limit', limit: 'turnMs' }, { keepInbox: true }),
       );
     }
+    turn.isDeciding = true;
     // Told to stop by a listener of its very start: what waits goes on waiting.
     const messages = turn.signal.aborted ? [] : this.#intake.inbox.claim('turn', turn.number);
     return { turn, messages };
   }
 
   takeStep(turn: OpenTurn): readonly UserMessage[] {
+    turn.isDeciding = true;
     return this.#intake.inbox.claim('step', turn.number);
   }
 
@@ -287,7 +290,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       const reason =
         turn.cause === undefined ? crashed(error) : this.conversation.reasonOf(turn.cause);
       // A crash parks what waits; a cancel did that already, unless something came after it.
-      if (turn.cause === undefined) this.#intake.park();
+      if (turn.cause === undefined) {
+        this.#intake.park();
+        if (turn.isDeciding) this.#intake.putBack();
+      }
       this.conversation.close(reason);
       this.#turnEnded(turn.number, reason);
     } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {

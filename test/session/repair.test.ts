@@ -11,7 +11,10 @@ import {
   toolCall,
   toolResult,
   typesOf,
+  userMessage,
 } from './log-parts.ts';
+
+type Told = ReturnType<typeof userMessage>;
 
 const at = { turn: 1, step: 1 };
 
@@ -47,6 +50,50 @@ describe('a log that a crash cut off', () => {
     const session = inStep();
     session.append('step/end', at);
     expect(typesOf(crashClosers(session.events))).toEqual(['turn/end']);
+  });
+
+  it('leaves waiting what was claimed for a step that never began', () => {
+    const session = aSession();
+    const [first, second, quiet] = ['first', 'second', 'quiet'].map(userMessage) as [
+      Told,
+      Told,
+      Told,
+    ];
+    const splice = (target: 'next-turn' | 'next-step', more: object) =>
+      session.append('agent/inbox/spliced', { target, start: 0, inserted: [], ...more });
+    splice('next-turn', { inserted: [first, second] });
+    splice('next-step', { inserted: [quiet] });
+    session.append('turn/start', { turn: 1 });
+    // Thrown away in the open turn, and so not claimed.
+    splice('next-turn', { start: 1, removedCount: 1, outcome: 'canceled' });
+    splice('next-step', { removedCount: 1 });
+    splice('next-turn', { removedCount: 1 });
+    const closers = crashClosers(session.events);
+    expect(
+      closers.map(({ type, data }) => [type, (data as { inserted?: unknown }).inserted]),
+    ).toEqual([
+      ['agent/inbox/spliced', [quiet]],
+      ['agent/inbox/spliced', [first]],
+      ['turn/end', undefined],
+    ]);
+    session.append('step/start', at);
+    expect(typesOf(crashClosers(session.events))).toEqual(['step/end', 'turn/end']);
+    session.append('step/end', at);
+    expect(typesOf(crashClosers(session.events))).toEqual(['turn/end']);
+  });
+
+  it('puts back nothing that its seed had claimed', () => {
+    const session = aSession();
+    const inserted = [userMessage('theirs')];
+    session.append('agent/inbox/spliced', { target: 'next-turn', start: 0, inserted });
+    session.append('turn/start', { turn: 1 });
+    session.append('agent/inbox/spliced', {
+      target: 'next-turn',
+      start: 0,
+      removedCount: 1,
+      inserted: [],
+    });
+    expect(typesOf(crashClosers(session.events, session.seq))).toEqual(['turn/end']);
   });
 
   it('answers every call of the model, then closes the step and the turn', () => {

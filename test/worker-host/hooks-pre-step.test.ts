@@ -6,6 +6,7 @@ import { createUserMessage as message } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import type { AgentHooks } from '../../src/agent/hooks.ts';
 import { eventTypes, testHarness } from '../support/harness.ts';
+import { tempStore } from '../support/temp-store.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { settled } from '../support/until.ts';
 import { USER, ends, has, shown, waiting } from './agent-words.ts';
@@ -258,7 +259,7 @@ describe('a stop while a hook decides about a step', () => {
 
   it('by the end of its thread leaves nothing to wait for', async () => {
     const held = gate();
-    await using rt = await testHarness({ script: ['B.'] });
+    await using rt = await testHarness({ script: ['A.', 'B.'] });
     const signals: AbortSignal[] = [];
     const undo = rt.harness.hooks.on('agent/pre-step', async ({ signal }) => {
       signals.push(signal);
@@ -273,9 +274,35 @@ describe('a stop while a hook decides about a step', () => {
     held.open();
     await settled();
     expect(has(rt.root.session, 'step/start')).toBe(false);
+    // Nobody decided about it: it waits again, and runs first.
+    expect(waiting(rt.root)).toEqual([[], ['one']]);
     undo();
     await rt.ask('two');
-    expect(shown(rt.model)).toEqual([['two']]);
+    expect(shown(rt.model)).toEqual([['one'], ['one', 'two']]);
+  });
+
+  it('by the end of the harness keeps what was claimed for the next life', async () => {
+    const held = gate();
+    const temp = tempStore();
+    {
+      await using rt = await testHarness({ store: temp.open() });
+      rt.harness.hooks.on('agent/pre-step', () => held.wait());
+      rt.root.inject(message('context'));
+      rt.root.followup(message('one'));
+      await held.arrived();
+      const { id } = rt.root;
+      await rt.harness.dispose();
+      await using again = await testHarness({ store: temp.open(), script: ['A.', 'B.'] });
+      const { agent } = await again.harness.agents.resume(id);
+      expect(waiting(agent)).toEqual([['context'], ['one']]);
+      await again.ask('two', agent);
+      expect(shown(again.model)).toEqual([
+        ['context', 'one'],
+        ['context', 'one', 'two'],
+      ]);
+    }
+    held.open();
+    await temp[Symbol.asyncDispose]();
   });
 
   it('by the disposal of the agent wins as well', async () => {
