@@ -1,9 +1,9 @@
-import type { SubagentDescriptor } from '../../protocol/session-events.ts';
+import type { CancelCause, SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { PromptScope } from '../prompt/prompt.ts';
 import type { ModelRoute } from '../models/routes.ts';
 import type { Session } from '../session/session.ts';
 import type { ToolScope } from '../tools/registry.ts';
-import type { Agent, AgentOptions } from './agent.ts';
+import type { Agent, AgentHandle, AgentOptions } from './agent.ts';
 import type { Scope } from '../base/scope.ts';
 import type { AgentHookChains } from './hooks.ts';
 
@@ -36,22 +36,44 @@ export interface AgentSpec {
 /** What becomes of waiting messages when an agent ends. */
 export type PendingInput = 'keep' | 'discard';
 
-/** An agent that is ready to run and that nobody can see yet. */
+/** What keeps waiting messages from opening a turn until something waking comes. */
+export type Parked = 'interrupt' | 'failure' | 'resume';
+
+/** An agent that nobody can see yet. */
 export interface PreparedAgent {
   readonly agent: Agent;
+  readonly parkedBy: Parked | undefined;
+  /**
+   * Resolves when all it needs to run is there, so that what fails here fails the start. After
+   * an abort it rejects. Either way `dispose` is still due.
+   */
+  start(signal?: AbortSignal): Promise<void>;
   /** Published: from here on the agent accepts, and its thread may be woken. */
   activate(): void;
   /**
-   * End the agent: stop its turn, let its thread go, to quiescence within the stop grace.
-   * Idempotent. Before `activate` it leaves no trace.
+   * Begin the end, in this tick: no turn opens any more, the open one is told to stop for this
+   * cause, and the stop grace runs. Only messages that wake nobody are accepted still.
+   * Idempotent: the first call counts.
+   */
+  halt(cause: CancelCause, pending: PendingInput): void;
+  /**
+   * Halt for disposal if that was not done, then let the thread go, to quiescence within the
+   * stop grace of the halt. Idempotent. Before `activate` it leaves no trace.
    */
   dispose(pending: PendingInput): Promise<void>;
 }
 
-/**
- * Where agents run. Contract of `prepare`: it resolves when the agent's thread is up and its
- * modules are loaded, so that what fails there fails the start and leaves nothing.
- */
+/** Ownership, and what whoever manages an agent's life needs besides. Not for programs. */
+export interface ManagedHandle extends AgentHandle {
+  readonly parkedBy: Parked | undefined;
+  /** See `PreparedAgent.halt`; what it owns is halted with it. */
+  halt(cause: CancelCause, pending: PendingInput): void;
+  /** Absent: what waits is discarded. */
+  dispose(pending?: PendingInput): Promise<void>;
+}
+
+/** Where agents run. */
 export interface AgentHost {
-  prepare(spec: AgentSpec, signal?: AbortSignal): Promise<PreparedAgent>;
+  /** @throws {ArgumentError} for limits that are none. Nothing runs yet. */
+  build(spec: AgentSpec): PreparedAgent;
 }

@@ -20,7 +20,7 @@ import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
-import type { AgentHost, PreparedAgent } from './agent-host.ts';
+import type { AgentHost, ManagedHandle, PendingInput, PreparedAgent } from './agent-host.ts';
 import { checkHostOptions, checkMakeOptions, checkedAgentOptions } from './create-options.ts';
 import type {
   CreateAgentOptions,
@@ -70,6 +70,7 @@ export class Agents {
       sessions,
       hooks,
       observers: this.observers,
+      endings: new Set(),
     };
     // The log of a new session is kept from its first accepted message on, in one transaction
     // with it: an agent that was never told anything leaves no row. If that write fails, the
@@ -95,6 +96,17 @@ export class Agents {
   }
 
   /**
+   * Have something ended with every agent that ends: called in the tick in which its end begins,
+   * after it was halted. The agent stays registered until the returned promise settles; a
+   * rejection is a failure of that end. Returns the idempotent disposer.
+   */
+  onEnding(end: (agent: Agent, pending: PendingInput) => Promise<void>): () => void {
+    const entry: typeof end = (agent, pending) => end(agent, pending);
+    this.#registries.endings.add(entry);
+    return () => void this.#registries.endings.delete(entry);
+  }
+
+  /**
    * Make an agent and publish it. It runs nothing until it is told something.
    *
    * @throws {ArgumentError} for bad options, a model provider that is not registered, or an id
@@ -102,7 +114,12 @@ export class Agents {
    * @throws {WorkerError} when its thread or its modules do not start
    * @throws {ToolFilterError} when the setup filters tools that do not exist
    */
-  async create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
+  create(options: CreateAgentOptions = {}): Promise<AgentHandle> {
+    return this.createManaged(options);
+  }
+
+  /** As `create`, for whoever manages the agent's life. */
+  async createManaged(options: CreateAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'create');
     const { sessions } = this.#options;
     const { sessionId, meta, seed, owner } = options;
@@ -124,7 +141,12 @@ export class Agents {
    *
    * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE`, …
    */
-  async resume(id: string, options: ResumeAgentOptions = {}): Promise<AgentHandle> {
+  resume(id: string, options: ResumeAgentOptions = {}): Promise<AgentHandle> {
+    return this.resumeManaged(id, options);
+  }
+
+  /** As `resume`, for whoever manages the agent's life. */
+  async resumeManaged(id: string, options: ResumeAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'resume');
     if (typeof id !== 'string') throw new ArgumentError('A session is named by a text.');
     return this.#make(options, undefined, undefined, true, () =>
@@ -166,7 +188,7 @@ export class Agents {
     descriptor: SubagentDescriptor | undefined,
     resumed: boolean,
     open: () => Session | Promise<Session>,
-  ): Promise<AgentHandle> {
+  ): Promise<ManagedHandle> {
     return this.#tracked(this.#transact(options, owner, descriptor, resumed, open));
   }
 
@@ -227,7 +249,7 @@ export class Agents {
     descriptor: SubagentDescriptor | undefined,
     resumed: boolean,
     open: () => Session | Promise<Session>,
-  ): Promise<AgentHandle> {
+  ): Promise<ManagedHandle> {
     this.#assertOpen();
     options.signal?.throwIfAborted();
     const owning = owner === undefined ? undefined : this.#entryOf(owner);
@@ -251,27 +273,31 @@ export class Agents {
       });
       const { tools, prompt } = this.#options;
       const child = { tools: tools.scope(), prompt: prompt.scope() };
-      options.setup?.({ ...child, onDispose: (undo) => void scope.add(undo) });
-      prepared = await this.#host.prepare(
-        {
-          session,
-          options: agentOptions,
-          route:
-            agentOptions.provider === undefined
-              ? undefined
-              : this.#options.models.resolve(agentOptions.provider),
-          ...child,
-          hooks: this.#options.hooks,
-          scope,
-          limits: options.limits ?? {},
-          ...(descriptor === undefined ? {} : { descriptor }),
-          resumed,
-        },
-        signal,
-      );
+      prepared = this.#host.build({
+        session,
+        options: agentOptions,
+        route:
+          agentOptions.provider === undefined
+            ? undefined
+            : this.#options.models.resolve(agentOptions.provider),
+        ...child,
+        hooks: this.#options.hooks,
+        scope,
+        limits: options.limits ?? {},
+        ...(descriptor === undefined ? {} : { descriptor }),
+        resumed,
+      });
+      const setup = options.setup?.({
+        agent: prepared.agent,
+        header: session.header,
+        ...child,
+        onDispose: (undo) => void scope.add(undo),
+      });
+      await prepared.start(signal);
       // No await from here to the return: the agent is published whole or not at all.
       signal.throwIfAborted();
       if (owner !== undefined && !this.#directory.isLive(owner)) throw ownerGone(owner);
+      setup?.commit();
       return await this.#publish(prepared, session, owning);
     } catch (error) {
       await takeBack(
@@ -293,7 +319,7 @@ export class Agents {
     prepared: PreparedAgent,
     session: Session,
     owning: Entry | undefined,
-  ): Promise<AgentHandle> {
+  ): Promise<ManagedHandle> {
     const { agent } = prepared;
     this.#options.sessions.enter(session);
     const entry = new Entry(prepared, session, owning, this.#registries);

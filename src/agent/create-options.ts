@@ -15,6 +15,9 @@ import type { OnMessage } from './host-agent.ts';
 
 /** What belongs to one agent alone, while it is composed and until it ends. */
 export interface ChildScope {
+  /** Not published yet: it accepts nothing, and runs nothing. */
+  readonly agent: Agent;
+  readonly header: SessionHeader;
   readonly tools: ToolScope;
   readonly prompt: PromptScope;
   /** Run when the agent ends, last registered first. */
@@ -30,8 +33,11 @@ export interface MakeOptions {
   readonly agentOptions?: AgentOptions;
   /** Ends the making only; once the handle is returned it has no effect. */
   readonly signal?: AbortSignal;
-  /** Composes the agent before anyone can see it. What it throws undoes the agent. */
-  readonly setup?: (child: ChildScope) => void;
+  /**
+   * Composes the agent before anyone can see it. What it throws undoes the agent, and so does
+   * what `commit` throws, which is called in the tick of the publication, right before it.
+   */
+  readonly setup?: (child: ChildScope) => { commit(): void } | void;
   readonly limits?: AgentLimits;
 }
 

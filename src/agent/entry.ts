@@ -8,8 +8,9 @@ import type { Emitter } from '../base/emitter.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
-import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
-import type { PendingInput, PreparedAgent } from './agent-host.ts';
+import type { CancelCause } from '../../protocol/session-events.ts';
+import type { Agent, AgentEvents } from './agent.ts';
+import type { ManagedHandle, PendingInput, PreparedAgent } from './agent-host.ts';
 import type { Directory } from './directory.ts';
 import type { AgentHookChains } from './hooks.ts';
 
@@ -20,11 +21,15 @@ export interface Registries {
   readonly sessions: Sessions;
   readonly hooks: AgentHookChains;
   readonly observers: Emitter<AgentEvents>;
+  /** Whoever has something to end with an agent that it does not own; see `Agents.onEnding`. */
+  readonly endings: Set<(agent: Agent, pending: PendingInput) => Promise<void>>;
 }
+
+const DISPOSED: CancelCause = { kind: 'disposed' };
 
 export class Entry {
   readonly agent: Agent;
-  readonly handle: AgentHandle;
+  readonly handle: ManagedHandle;
   readonly children = new Set<Entry>();
   /** Children that are being made. */
   readonly makings = new Set<Promise<void>>();
@@ -48,7 +53,11 @@ export class Entry {
     this.#registries = registries;
     this.handle = {
       agent: prepared.agent,
-      dispose: () => this.dispose('discard'),
+      get parkedBy() {
+        return prepared.parkedBy;
+      },
+      halt: (cause, pending) => this.halt(cause, pending),
+      dispose: (pending) => this.dispose(pending === 'keep' ? 'keep' : 'discard'),
       [Symbol.asyncDispose]: () => this.dispose('discard'),
     };
   }
@@ -58,24 +67,34 @@ export class Entry {
     return this.#ending.signal;
   }
 
+  /** From the top down in this tick: it, then what it owns. */
+  halt(cause: CancelCause, pending: PendingInput): void {
+    if (this.#ending.signal.aborted) return;
+    // Set before anything is told: a listener may come here again.
+    this.#ending.abort(ownerGone(this.agent));
+    this.#prepared.halt(cause, pending);
+    for (const child of this.children) child.halt(DISPOSED, pending);
+  }
+
   /** Memoised: all callers wait for the one teardown. */
   dispose(pending: PendingInput): Promise<void> {
     if (this.#disposal !== undefined) return this.#disposal;
     const { promise, resolve } = deferred<void>();
-    // Both set before anything is told: a listener may come here again.
+    // Set before anything is told: a listener may come here again.
     this.#disposal = promise;
-    this.#ending.abort(ownerGone(this.agent));
     resolve(this.#end(pending));
     return promise;
   }
 
   async #end(pending: PendingInput): Promise<void> {
     const { agent } = this;
-    const { directory, entries, sessions, hooks, observers } = this.#registries;
+    const { directory, entries, sessions, hooks, observers, endings } = this.#registries;
     // Cancelled from the top down in this tick, released from the bottom up.
-    const own = this.#prepared.dispose(pending);
+    this.halt(DISPOSED, pending);
+    const others = [...endings].map((end) => end(agent, pending));
     const children = [...this.children].map((child) => child.dispose(pending));
-    const ends = await Promise.allSettled([...children, ...this.makings, own]);
+    const ends = await Promise.allSettled([...others, ...children, ...this.makings]);
+    ends.push(...(await Promise.allSettled([this.#prepared.dispose(pending)])));
     this.#owner?.children.delete(this);
     entries.delete(agent);
     const wasLive = directory.isLive(agent);

@@ -21,7 +21,7 @@ import type {
   AgentStatus,
   InboxView,
 } from './agent.ts';
-import type { PendingInput, PreparedAgent } from './agent-host.ts';
+import type { Parked, PendingInput, PreparedAgent } from './agent-host.ts';
 import { Intake, Phase } from './intake.ts';
 
 /** Answers one batch. What it throws is the turn's error; the batch is spent all the same. */
@@ -56,6 +56,7 @@ export class HostAgent implements Agent, PreparedAgent {
   #hasReader = false;
   /** Ends the turn of the batch that a reader holds. */
   #batchDone: Deferred<void> | undefined;
+  #isHalted = false;
   #disposal: Promise<void> | undefined;
 
   constructor(options: HostAgentOptions) {
@@ -85,6 +86,10 @@ export class HostAgent implements Agent, PreparedAgent {
     return this.#phase.status;
   }
 
+  get parkedBy(): Parked | undefined {
+    return this.#intake.parkedBy;
+  }
+
   get inbox(): InboxView {
     return this.#intake.inbox;
   }
@@ -105,7 +110,7 @@ export class HostAgent implements Agent, PreparedAgent {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
     if (this.status === 'idle') return;
-    this.#intake.park();
+    this.#intake.park('interrupt');
     if (this.#isTurnOpen) this.#cause ??= cause;
     // A batch that a reader holds cannot be taken back; its turn ends here.
     this.#batchDone?.resolve();
@@ -127,7 +132,7 @@ export class HostAgent implements Agent, PreparedAgent {
     }
     this.#hasReader = true;
     try {
-      while (this.#disposal === undefined) {
+      while (!this.#isHalted) {
         this.#reader = deferred();
         this.#run();
         const batch = await this.#reader.promise;
@@ -143,19 +148,30 @@ export class HostAgent implements Agent, PreparedAgent {
     }
   }
 
+  async start(): Promise<void> {}
+
   activate(): void {
     this.#intake.open();
+  }
+
+  halt(cause: CancelCause, pending: PendingInput): void {
+    if (this.#isHalted) return;
+    this.#isHalted = true;
+    this.#intake.halt();
+    if (pending === 'discard') this.#intake.clear();
+    if (this.#isTurnOpen) this.#cause ??= cause;
+    this.#batchDone?.resolve();
+    this.#reader?.resolve(undefined);
   }
 
   dispose(pending: PendingInput): Promise<void> {
     if (this.#disposal !== undefined) return this.#disposal;
     const { promise, resolve } = deferred<void>();
     this.#disposal = promise;
+    this.halt({ kind: 'disposed' }, pending);
     this.#intake.close();
+    // What came since the halt goes the way of the rest.
     if (pending === 'discard') this.#intake.clear();
-    if (this.#isTurnOpen) this.#cause ??= { kind: 'disposed' };
-    this.#batchDone?.resolve();
-    this.#reader?.resolve(undefined);
     resolve(this.#release());
     return promise;
   }
@@ -233,7 +249,7 @@ export class HostAgent implements Agent, PreparedAgent {
     this.session.append('turn/end', { turn, reason });
     this.#isTurnOpen = false;
     if (reason.kind === 'error') {
-      this.#intake.park();
+      this.#intake.park('failure');
       const { observers } = this.#options;
       observers.emit('agent/error', { agent: this, turn, error: { code, message } });
     }

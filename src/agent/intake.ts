@@ -14,6 +14,7 @@ import type { Emitter } from '../base/emitter.ts';
 import { shapeProblem } from '../session/event-shape.ts';
 import type { Session } from '../session/session.ts';
 import type { Agent, AgentEvents, AgentStatus } from './agent.ts';
+import type { Parked } from './agent-host.ts';
 import { Inbox } from './inbox.ts';
 
 export interface IntakeOptions {
@@ -35,15 +36,15 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Messages of next-step that may open a turn; those of next-turn always may. */
   readonly #waking = new Set<MessageId>();
-  #state: 'unpublished' | 'open' | 'closed' = 'unpublished';
-  #isParked: boolean;
+  #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
+  #parkedBy: Parked | undefined;
   #uncommitted = 0;
   #allAccepted: Deferred<void> | undefined;
 
   constructor(options: IntakeOptions) {
     const { agent, observers } = options;
     this.#options = options;
-    this.#isParked = options.resumed;
+    this.#parkedBy = options.resumed ? 'resume' : undefined;
     this.inbox = new Inbox(options.session, {
       inserted: (message) => observers.emit('agent/inbox/inserted', { agent, message }),
       discarded: (message) => {
@@ -61,17 +62,14 @@ export class Intake {
     return this.#state === 'open';
   }
 
-  get isClosed(): boolean {
-    return this.#state === 'closed';
-  }
-
-  get isParked(): boolean {
-    return this.#isParked;
+  /** What keeps that which waits from opening a turn; `undefined`: nothing does. */
+  get parkedBy(): Parked | undefined {
+    return this.#parkedBy;
   }
 
   /** Something waits that may open a turn now. */
   get mayOpenTurn(): boolean {
-    if (this.#isParked || this.#state !== 'open') return false;
+    if (this.#parkedBy !== undefined || this.#state !== 'open') return false;
     const { nextTurn, nextStep } = this.inbox;
     return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
   }
@@ -99,15 +97,19 @@ export class Intake {
     else this.inbox.putBack();
   }
 
+  /** From this line on nothing opens a turn, and only what wakes nobody is accepted. */
+  halt(): void {
+    this.#state = 'halted';
+  }
+
   /** Admission ends in this line, for good. */
   close(): void {
     this.#state = 'closed';
-    this.#isParked = true;
   }
 
   /** What waits stays until the next waking message: a turn was stopped, or failed. */
-  park(): void {
-    this.#isParked = true;
+  park(by: Parked): void {
+    this.#parkedBy = by;
   }
 
   /** Resolves when every accepted message is committed or withdrawn. */
@@ -121,8 +123,9 @@ export class Intake {
    */
   accept(message: UserMessage, target: InboxTarget, wakes: boolean): void {
     const { agent, session } = this.#options;
-    if (this.#state !== 'open') {
-      const state = this.#state === 'closed' ? 'is being disposed' : 'is not published yet';
+    const takes = this.#state === 'open' || (this.#state === 'halted' && !wakes);
+    if (!takes) {
+      const state = this.#state === 'unpublished' ? 'is not published yet' : 'is being disposed';
       throw new SubagentError('DRAINING', `The agent "${agent.id}" ${state}; it accepts nothing.`);
     }
     const problem = shapeProblem('user/message', message);
@@ -142,7 +145,7 @@ export class Intake {
     this.#uncommitted++;
     // An observer of the insertion may have ended the agent: then it waits for a later life.
     if (wakes && this.isOpen) {
-      this.#isParked = false;
+      this.#parkedBy = undefined;
       this.#options.onAccepted();
     }
     void session.committed().then(

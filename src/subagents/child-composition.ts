@@ -39,7 +39,7 @@ export function childOptions(
  * its tool filter. The first is runtime context: a system prompt is what the deployment wrote.
  */
 export function composeChild(
-  child: ChildScope,
+  child: Pick<ChildScope, 'prompt' | 'tools'>,
   request: { readonly persona?: string; readonly toolFilter?: ToolRestriction },
 ): void {
   const { persona, toolFilter } = request;

@@ -41,7 +41,7 @@ export interface StructuredCapture {
  * body has run, or dropped with its thread, leaves nothing.
  */
 export function installStructuredOutput(
-  child: ChildScope,
+  child: Pick<ChildScope, 'prompt' | 'tools' | 'onDispose'>,
   schema: ObjectJsonSchema,
 ): StructuredCapture {
   let stage: Stage | undefined;

@@ -18,7 +18,7 @@ import type {
   AgentOptions,
   AgentStatus,
 } from '../agent/agent.ts';
-import type { AgentSpec, PendingInput, PreparedAgent } from '../agent/agent-host.ts';
+import type { AgentSpec, Parked, PendingInput, PreparedAgent } from '../agent/agent-host.ts';
 import type { AgentHookChains } from '../agent/hooks.ts';
 import type { InboxView } from '../agent/agent.ts';
 import { Intake, Phase } from '../agent/intake.ts';
@@ -67,6 +67,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   #arrival: Promise<void> | undefined;
   #turnTimers: Timer[] = [];
   #disposal: Promise<void> | undefined;
+  /** Present from its halt on: resolves when its thread is gone. */
+  #stopped: Promise<unknown> | undefined;
 
   constructor(options: ThreadAgentOptions) {
     const { spec, limits, observers } = options;
@@ -109,7 +111,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   get isClosing(): boolean {
-    return this.#intake.isClosed;
+    return this.#stopped !== undefined;
+  }
+
+  get parkedBy(): Parked | undefined {
+    return this.#intake.parkedBy;
   }
 
   /** True while its thread has nothing to do, so that it may be taken for someone else. */
@@ -140,7 +146,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
     if (this.status === 'idle') return;
-    this.#intake.park();
+    this.#intake.park('interrupt');
     const turn = this.conversation.open;
     if (turn === undefined || turn.cause !== undefined) return;
     // The cell first: the abort sends the end of the turn's stream, and a loop that reads that
@@ -159,7 +165,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   /** The first thread, before anybody can see the agent. What fails here fails the start. */
-  async settleIn(signal: AbortSignal | undefined): Promise<void> {
+  async start(signal?: AbortSignal): Promise<void> {
     const abort = (): void => this.#ending.abort(signal?.reason);
     if (signal?.aborted === true) abort();
     signal?.addEventListener('abort', abort, { once: true });
@@ -175,21 +181,31 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#residency?.hold(false);
   }
 
-  dispose(pending: PendingInput): Promise<void> {
-    if (this.#disposal !== undefined) return this.#disposal;
-    const { promise, resolve } = deferred<void>();
+  halt(cause: CancelCause, pending: PendingInput): void {
+    if (this.#stopped !== undefined) return;
+    const { promise, resolve } = deferred<unknown>();
     // Its presence is the end of admission, set before anything is told or cancelled.
-    this.#disposal = promise;
-    this.#intake.close();
+    this.#stopped = promise;
+    this.#intake.halt();
     this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
     if (pending === 'discard') this.#intake.clear();
     else if (this.conversation.open?.isDeciding === true) this.#intake.putBack();
     this.#residency?.hold(true);
     const { stopGraceMs } = this.#options.limits;
     // The cell is raised before the abort, as in `cancel`.
-    const stopped = this.#residency?.stop(stopGraceMs, 'disposed');
-    this.conversation.open?.cancel({ kind: 'disposed' });
-    resolve(this.#release(stopped));
+    resolve(this.#residency?.stop(stopGraceMs, cause.kind));
+    this.conversation.open?.cancel(cause);
+  }
+
+  dispose(pending: PendingInput): Promise<void> {
+    if (this.#disposal !== undefined) return this.#disposal;
+    const { promise, resolve } = deferred<void>();
+    this.#disposal = promise;
+    this.halt({ kind: 'disposed' }, pending);
+    this.#intake.close();
+    // What came since the halt goes the way of the rest.
+    if (pending === 'discard') this.#intake.clear();
+    resolve(this.#release());
     return promise;
   }
 
@@ -268,7 +284,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       },
       (error: unknown) => {
         this.#arrival = undefined;
-        this.#intake.park();
+        this.#intake.park('failure');
         if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
         this.#becomeIdle();
       },
@@ -291,13 +307,13 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         turn.cause === undefined ? crashed(error) : this.conversation.reasonOf(turn.cause);
       // A crash parks what waits; a cancel did that already, unless something came after it.
       if (turn.cause === undefined) {
-        this.#intake.park();
+        this.#intake.park('failure');
         if (turn.isDeciding) this.#intake.putBack();
       }
       this.conversation.close(reason);
       this.#turnEnded(turn.number, reason);
     } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
-      this.#intake.park();
+      this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;
@@ -307,7 +323,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   #turnEnded(turn: number, reason: TurnEndReason): void {
     this.#clearTimers();
-    if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park();
+    if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park('failure');
     if (reason.kind === 'error') this.#tell(turn, reason.error);
   }
 
@@ -340,8 +356,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#phase.set(status);
   }
 
-  async #release(stopped: Promise<unknown> | undefined): Promise<void> {
-    await stopped;
+  async #release(): Promise<void> {
+    await this.#stopped;
     // A thread that was on its way is told by the signal; nothing of it is left after this.
     await this.#arrival;
     this.#clearTimers();

@@ -78,12 +78,12 @@ export class WorkerHost implements AgentHost {
     return this.#threads;
   }
 
-  async prepare(spec: AgentSpec, signal?: AbortSignal): Promise<PreparedAgent> {
+  build(spec: AgentSpec): PreparedAgent {
     const { limits, clock, observers } = this.#options;
     const isChild = (spec.session.header.delegationDepth ?? 0) > 0;
     const turnMs = duration('turnMs', spec.limits.turnMs ?? limits.turnMs);
     const memory = memoryMb(spec.limits.memoryMb ?? limits.memoryMb);
-    const agent = new ThreadAgent({
+    return new ThreadAgent({
       spec,
       // Nobody else limits a child; a root is its host's own.
       limits: {
@@ -94,14 +94,6 @@ export class WorkerHost implements AgentHost {
       observers,
       reside: (self, ending, isFirst) => this.#reside(self, spec, memory, ending, isFirst),
     });
-    try {
-      await agent.settleIn(signal);
-    } catch (error) {
-      // What went wrong first is told; a scope that cannot be undone says so at its own end.
-      await agent.dispose('keep').catch(() => {});
-      throw error;
-    }
-    return agent;
   }
 
   /** Refuse what waits and end the threads that have no agent; those of agents are theirs. */

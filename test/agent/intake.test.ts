@@ -108,12 +108,12 @@ describe('an intake', () => {
   it('that is parked opens no turn until something waking comes', async () => {
     const { intake, close } = taking({ resumed: true });
     intake.open();
-    expect(intake.isParked).toBe(true);
+    expect(intake.parkedBy).toBe('resume');
     intake.accept(message('aside'), 'next-step', false);
-    expect(intake.isParked).toBe(true);
+    expect(intake.parkedBy).toBe('resume');
     intake.accept(message('go'), 'next-turn', true);
     expect(intake.mayOpenTurn).toBe(true);
-    intake.park();
+    intake.park('failure');
     expect(intake.mayOpenTurn).toBe(false);
     await close();
   });

@@ -19,7 +19,7 @@ function childOf() {
     parameters: { type: 'object' },
     execute: () => 'seen',
   });
-  const child: ChildScope = { prompt: prompt.scope(), tools: tools.scope(), onDispose() {} };
+  const child = { prompt: prompt.scope(), tools: tools.scope() };
   return { child, prompt, tools };
 }
 const assemble = (child: Pick<ChildScope, 'prompt'>) =>
