@@ -5,6 +5,7 @@
 import { printed } from '../protocol/error-record.ts';
 import { ArgumentError } from '../protocol/errors.ts';
 import { Agents } from './agent/agents.ts';
+import { notAnAgent } from './agent/agent.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
 import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
@@ -123,9 +124,15 @@ export class Harness {
     if (typeof listener !== 'function') {
       throw new ArgumentError(`A listener of "${type}" must be a function.`);
     }
-    return owned(options, () =>
-      this.#listen(type, listener as (event: never) => unknown, options.agent),
-    );
+    const listen = (): (() => void) => {
+      const { agent } = options;
+      const problem = agent === undefined ? undefined : notAnAgent(agent);
+      if (problem !== undefined) {
+        throw new ArgumentError(`A listener of "${type}" cannot be for this agent: ${problem}.`);
+      }
+      return this.#listen(type, listener as (event: never) => unknown, agent);
+    };
+    return owned(options, listen, { agent: 'object' });
   }
 
   /**

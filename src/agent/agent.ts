@@ -116,6 +116,15 @@ function isBlock(block: unknown): boolean {
   return typeof type === 'string' && type !== '';
 }
 
+/** What keeps a value from being an agent, or `undefined`. Says nothing of whether it is live. */
+export function notAnAgent(value: unknown): string | undefined {
+  const { agent, followup, session } = (value ?? {}) as Record<string, unknown>;
+  if (typeof followup === 'function' && typeof session === 'object') return undefined;
+  return agent === undefined
+    ? 'it is no agent'
+    : 'it is a handle; give the agent itself, `handle.agent`';
+}
+
 const CAUSES: readonly string[] = ['user', 'parent', 'hook', 'disposed', 'limit'];
 
 /** @throws {ArgumentError} when this is no cause to cancel a turn for */

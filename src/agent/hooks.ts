@@ -4,6 +4,7 @@ import type { Failure, RetryPolicy } from '../../protocol/model.ts';
 import type { RequestHeader } from '../../protocol/session-events.ts';
 import { Hooks } from '../base/hooks.ts';
 import type { ToolHooks } from '../tools/hooks.ts';
+import { notAnAgent } from './agent.ts';
 import type { Agent } from './agent.ts';
 
 interface InTurn {
@@ -61,7 +62,7 @@ export interface AgentHooks {
 export type HarnessHooks = AgentHooks & ToolHooks<Agent>;
 
 /** @see Hooks */
-export class AgentHookChains extends Hooks<HarnessHooks> {
+export class AgentHookChains extends Hooks<HarnessHooks, Agent> {
   constructor() {
     super(
       Object.keys({
@@ -72,6 +73,7 @@ export class AgentHookChains extends Hooks<HarnessHooks> {
         'tool/pre-execute': true,
         'tool/post-execute': true,
       } satisfies Record<keyof HarnessHooks, true>) as (keyof HarnessHooks)[],
+      notAnAgent,
     );
   }
 }

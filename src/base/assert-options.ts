@@ -33,11 +33,13 @@ export function assertOptions(
   given: unknown,
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
-  if (!IS.object(given)) throw new ArgumentError(`${what} takes an object of options.`);
+  const subject = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  if (!IS.object(given)) throw new ArgumentError(`${subject} takes an object of options.`);
   for (const [key, value] of Object.entries(given as object)) {
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
     if (kind === undefined) {
-      throw new ArgumentError(`${what} has no "${key}"; it has: ${Object.keys(kinds).join(', ')}.`);
+      const known = Object.keys(kinds).join(', ');
+      throw new ArgumentError(`${subject} has no "${key}"; it has: ${known}.`);
     }
     if (value !== undefined && !IS[kind](value)) {
       throw new ArgumentError(`"${key}" of ${what} takes ${WORDS[kind]}.`);

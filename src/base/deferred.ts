@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 /** A promise and its two ends; settling twice is harmless. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
@@ -27,6 +29,8 @@ export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
   const undo: (() => void)[] = [];
   for (const source of sources) {
     if (source === undefined) continue;
+    // One signal for many at once is how it is meant: no sign of a leak.
+    if (source instanceof EventTarget) setMaxListeners(0, source);
     const onAbort = (): void => controller.abort(source.reason);
     if (source.aborted) onAbort();
     source.addEventListener('abort', onAbort);

@@ -18,9 +18,9 @@ export type Hook<Shape extends HookShape> = (
   next: () => Promise<Shape['decision']>,
 ) => Shape['decision'] | undefined | void | Promise<Shape['decision'] | undefined | void>;
 
-export interface HookOptions extends Ownership {
+export interface HookOptions<A extends object = object> extends Ownership {
   /** Only for this very agent; forgotten when the agent ends. */
-  readonly agent?: object;
+  readonly agent?: A;
   /** Before all that are registered already, instead of after them. */
   readonly prepend?: boolean;
 }
@@ -34,12 +34,18 @@ interface Entry {
  * Chains of decisions. Unlike observers of events, hooks are asked and waited for, and what one
  * throws is the failure of what it was asked about. The chain is fixed when it is begun.
  */
-export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
+export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends object = object> {
   readonly #types: readonly (keyof Shapes & string)[];
+  readonly #notAnAgent: (value: unknown) => string | undefined;
   readonly #chains = new Map<keyof Shapes, readonly Entry[]>();
 
-  constructor(types: readonly (keyof Shapes & string)[]) {
+  /** @param notAnAgent says what keeps a value from being what hooks can be for */
+  constructor(
+    types: readonly (keyof Shapes & string)[],
+    notAnAgent: (value: unknown) => string | undefined = () => undefined,
+  ) {
     this.#types = types;
+    this.#notAnAgent = notAnAgent;
   }
 
   /**
@@ -49,7 +55,7 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
   on<T extends keyof Shapes & string>(
     type: T,
     hook: Hook<Shapes[T]>,
-    options: HookOptions = {},
+    options: HookOptions<A> = {},
   ): () => void {
     if (!this.#types.includes(type)) {
       throw new ArgumentError(
@@ -57,13 +63,18 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }> {
       );
     }
     if (typeof hook !== 'function') throw new ArgumentError(`A hook of "${type}" is a function.`);
-    const { agent, prepend = false } = (options as HookOptions | null) ?? {};
-    return owned(options, () => {
+    const add = (): (() => void) => {
+      const { agent, prepend = false } = options;
+      const problem = agent === undefined ? undefined : this.#notAnAgent(agent);
+      if (problem !== undefined) {
+        throw new ArgumentError(`A hook of "${type}" cannot be for this agent: ${problem}.`);
+      }
       const entry: Entry = { run: hook as unknown as Hook<HookShape>, agent };
       const chain = this.#chain(type);
       this.#chains.set(type, prepend ? [entry, ...chain] : [...chain, entry]);
       return () => this.#keep(type, (other) => other !== entry);
-    });
+    };
+    return owned(options, add, { agent: 'object', prepend: 'any' });
   }
 
   /** Whether anyone is to be asked about this agent. */

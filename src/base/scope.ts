@@ -1,4 +1,6 @@
 import { ArgumentError } from '../../protocol/errors.ts';
+import { assertOptions } from './assert-options.ts';
+import type { OptionKind } from './assert-options.ts';
 import { deferred } from './deferred.ts';
 import { assertTornDown } from './teardown.ts';
 
@@ -12,12 +14,18 @@ export interface Ownership {
 
 /**
  * Register something on behalf of an owner. Returns the idempotent disposer.
+ * @param more what else stands beside `scope` in the same options
  * @throws {ArgumentError} when the owner is none, or gone; nothing is registered then
  */
-export function owned(owner: Ownership, register: () => () => void): () => void {
-  const scope = (owner as Ownership | null)?.scope;
-  if (owner === null || (scope !== undefined && !(scope instanceof Scope))) {
-    throw new ArgumentError('The owner of a registration is an object such as { scope }.');
+export function owned(
+  owner: Ownership,
+  register: () => () => void,
+  more: Readonly<Record<string, OptionKind>> = {},
+): () => void {
+  assertOptions('the owner of a registration', owner, { scope: 'object', ...more });
+  const { scope } = owner;
+  if (scope !== undefined && !(scope instanceof Scope)) {
+    throw new ArgumentError('The owner of a registration is a Scope of this library.');
   }
   if (scope?.isDisposed === true) throw ownerIsGone();
   const undo = register();

@@ -1,5 +1,9 @@
 import { ArgumentError } from '../../protocol/errors.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import { printed } from '../../protocol/error-record.ts';
 import { isVariableName } from './interpolate.ts';
+
+const PART = { name: 'any', order: 'any', text: 'any', complete: 'any' } as const;
 
 /** What a part of a prompt may depend on. */
 export interface PromptContext {
@@ -40,8 +44,8 @@ export class Layer {
   readonly variables = new Map<string, (context: PromptContext) => string | undefined>();
 
   section(section: PromptSection): () => void {
-    const { complete } = section;
     const part = checkedPart(section, 'prompt section');
+    const { complete } = section;
     if (complete !== undefined && complete !== true) {
       throw new ArgumentError(`"complete" of the prompt section "${part.name}" is true or absent.`);
     }
@@ -56,7 +60,7 @@ export class Layer {
 
   variable(name: string, value: PromptVariable): () => void {
     if (typeof name !== 'string' || !isVariableName(name)) {
-      throw new ArgumentError(`A prompt variable cannot be named ${JSON.stringify(name)}.`);
+      throw new ArgumentError(`A prompt variable cannot be named "${printed(name)}".`);
     }
     if (typeof value !== 'string' && typeof value !== 'function') {
       throw new ArgumentError(`The prompt variable "${name}" needs a text, or a function of one.`);
@@ -68,10 +72,9 @@ export class Layer {
 }
 
 /** A copy, so that a disposer takes back its own registration only. */
-function checkedPart<Text>(
-  { name, order, text }: PromptPart<Text>,
-  what: string,
-): PromptPart<Text> {
+function checkedPart<Text>(part: PromptPart<Text>, what: string): PromptPart<Text> {
+  assertOptions(`a ${what}`, part, PART);
+  const { name, order, text } = part;
   if (typeof name !== 'string' || name === '') throw new ArgumentError(`A ${what} needs a name.`);
   if (!Number.isFinite(order)) {
     throw new ArgumentError(`The ${what} "${name}" needs an order that is a number.`);

@@ -87,7 +87,7 @@ export class PromptScope {
       contexts: inOrder(inherited.contexts, own.contexts).flatMap(({ name, text }) => {
         const template = typeof text === 'string' ? text : text(context);
         if (template === undefined) return [];
-        if (typeof template !== 'string') throw new Error(`The context "${name}" gave no text.`);
+        if (typeof template !== 'string') throw noText('context', name, template);
         const filled = fill(template);
         return isBlank(filled) ? [] : [{ name, text: filled }];
       }),
@@ -118,7 +118,7 @@ function systemText(
   const texts = (complete.length === 1 ? complete : sections)
     .map(({ name, text }) => {
       const template = typeof text === 'string' ? text : text(context);
-      if (typeof template !== 'string') throw new Error(`The section "${name}" gave no text.`);
+      if (typeof template !== 'string') throw noText('section', name, template);
       return fill(template);
     })
     .filter((text) => !isBlank(text));
@@ -134,7 +134,7 @@ function valueOf(
   if (variable !== undefined) {
     const value = variable(context);
     if (value === undefined || typeof value === 'string') return value;
-    throw new Error(`The prompt variable "${name}" gave no text.`);
+    throw noText('variable', name, value);
   }
   switch (name) {
     case 'provider':
@@ -162,4 +162,11 @@ function once<T>(make: () => T): () => T {
     }
   };
   return () => (outcome ??= run())();
+}
+
+/** A failure of the step that the prompt was made for. */
+function noText(what: string, name: string, given: unknown): Error {
+  const isPromise = typeof (given as Partial<Promise<unknown>> | null)?.then === 'function';
+  const hint = isPromise ? ': it gave a promise, and a prompt is not waited for' : '';
+  return new Error(`The prompt ${what} "${name}" gave no text${hint}.`);
 }

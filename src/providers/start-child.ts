@@ -1,5 +1,6 @@
 /** How the providers of this folder make a one-shot child; they differ in what it begins with. */
 import { ArgumentError } from '../../protocol/errors.ts';
+import { textOf } from '../../protocol/content.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import { childMeta, childOptions, composeChild } from '../subagents/child-composition.ts';
@@ -42,6 +43,11 @@ export async function startChild(
   }
   const depth = childDepth(parent, request.maxDepth);
   const prompt = createUserMessage(request.prompt, { kind: 'user' });
+  if (textOf(prompt.content).trim() === '') {
+    throw new ArgumentError(
+      'Cannot start a child: its prompt has no text that a model could read.',
+    );
+  }
   let capture: StructuredCapture | undefined;
   const handle = await agents.create({
     meta: {

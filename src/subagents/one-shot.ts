@@ -3,6 +3,7 @@ import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import { losslessCopy } from '../../protocol/json.ts';
 import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
+import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
@@ -59,29 +60,30 @@ export async function startOneShot(
   given: SubagentStartRequest,
 ): Promise<SubagentRun> {
   if (typeof name !== 'string') throw new ArgumentError('A provider is named by a text.');
-  assertOptions('A start request', given, REQUEST);
+  assertOptions('a start request', given, REQUEST);
   // Read once: what was checked is what the provider gets.
   const request = { ...given };
   const { parent, label, signal, maxDepth, outputSchema } = request;
   if (parent?.id === undefined || context.agents.get(parent.id) !== parent) {
-    const isHandle = (parent as { agent?: unknown } | undefined)?.agent !== undefined;
-    throw new SubagentError(
-      'UNAUTHORIZED',
-      isHandle
-        ? 'Cannot start a child: its parent is a handle; give the agent itself, `handle.agent`.'
-        : `Cannot start a child: its parent "${printed(parent?.id)}" is not the live agent of that id.`,
-    );
+    const problem =
+      notAnAgent(parent) ?? `"${printed(parent.id)}" is not live here: it has ended, or never was`;
+    throw new SubagentError('UNAUTHORIZED', `Cannot start a child of this parent: ${problem}.`);
   }
   assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
   const provider = context.providers.get(name);
   if (provider === undefined) {
-    throw new SubagentError('NO_PROVIDER', `Cannot start a child: no provider is named "${name}".`);
+    const names = context.providers.names().map((known) => `"${known}"`);
+    const known = names.length === 0 ? 'there is none' : `there are: ${names.join(', ')}`;
+    throw new SubagentError(
+      'NO_PROVIDER',
+      `Cannot start a child: no provider is named "${name}"; ${known}.`,
+    );
   }
   for (const [field, flag] of NEEDS) {
     if (request[field] === undefined || provider.capabilities[flag]) continue;
     throw new SubagentError(
       'UNSUPPORTED_CAPABILITY',
-      `Cannot start a child: the provider "${name}" does not support ${flag}.`,
+      `Cannot start a child: the provider "${name}" does not support ${flag}, which "${field}" asks for.`,
     );
   }
   if (maxDepth !== undefined) assertMaxDepth(maxDepth);

@@ -8,6 +8,7 @@ import type { CallId } from '../../protocol/ids.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { ToolContext, ToolModule, ToolSpec } from '../../protocol/tool.ts';
+import { assertOptions } from '../base/assert-options.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
 import { RESERVED_NAMES, admitHostTool, admitModule, admitModuleTool } from './definition.ts';
@@ -146,9 +147,10 @@ export class ToolScope {
    * Keep only some of the inherited tools, now and later. Names are checked by `assertFilters`,
    * once all that is inherited is known.
    * @throws {ToolFilterError} `EMPTY_FILTER`; `UNKNOWN_TOOL_NAME` for a name that is reserved.
-   * @throws {ArgumentError} when a list is not one of strings.
+   * @throws {ArgumentError} when a list is not one of strings, or there is something else.
    */
   restrict(filter: ToolFilter): () => void {
+    assertOptions('a tool filter', filter, { allow: 'any', deny: 'any' });
     const { allow, deny } = filter;
     if (allow === undefined && deny === undefined) {
       const message = 'A tool filter must allow or deny something; an empty one says nothing.';
