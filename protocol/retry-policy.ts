@@ -1,12 +1,13 @@
+import { deepFreeze } from './json.ts';
 import type { Failure, RetryPolicy } from './model.ts';
 
-export const DEFAULT_RETRY_POLICY: RetryPolicy = {
+export const DEFAULT_RETRY_POLICY: RetryPolicy = deepFreeze({
   maxRetries: 5,
   retryableCodes: ['EMPTY_RESPONSE', 'RATE_LIMIT', 'SERVER', 'TIMEOUT', 'TRANSPORT'],
   initialDelayMs: 500,
   maxDelayMs: 10_000,
   jitterRatio: 0.1,
-};
+});
 
 /** Whether this is a policy that can be followed. */
 export function isRetryPolicy(value: unknown): value is RetryPolicy {

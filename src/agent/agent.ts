@@ -3,7 +3,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
-import { deepFreeze, losslessCopy } from '../../protocol/json.ts';
+import { frozenCopy } from '../../protocol/json.ts';
 import { newId } from '../base/ids.ts';
 
 export interface AgentOptions {
@@ -83,6 +83,9 @@ export interface AgentFailure {
   readonly message: string;
 }
 
+/** Below what a log can hold, so that what was made can be told. */
+const MAX_MESSAGE_DEPTH = 900;
+
 /**
  * A message for an agent. Text becomes one text block.
  * @throws {ArgumentError} when the content is not a list of blocks of JSON data.
@@ -101,11 +104,11 @@ export function createUserMessage(
     throw new ArgumentError('The source of a message is an object such as { kind: "user" }.');
   }
   try {
-    return deepFreeze(
-      losslessCopy({ id: newId(), role: 'user', content: blocks, source }),
-    ) as unknown as UserMessage;
+    const message = { id: newId(), role: 'user', content: blocks, source };
+    return frozenCopy(message, MAX_MESSAGE_DEPTH) as unknown as UserMessage;
   } catch (error) {
-    throw new ArgumentError('The content of a message must be JSON data.', { cause: error });
+    const text = `The content of a message must be JSON data of at most ${MAX_MESSAGE_DEPTH} levels.`;
+    throw new ArgumentError(text, { cause: error });
   }
 }
 

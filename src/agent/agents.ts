@@ -8,7 +8,7 @@ import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
-import { deferred, joinSignals, raceSignal } from '../base/deferred.ts';
+import { deferred, isPromiseLetGo, joinSignals, raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { Scope } from '../base/scope.ts';
@@ -293,6 +293,9 @@ export class Agents {
         ...child,
         onDispose: (undo) => void scope.add(undo),
       });
+      if (isPromiseLetGo(setup)) {
+        throw new ArgumentError('The setup of an agent is done when it returns: it cannot wait.');
+      }
       await prepared.start(signal);
       // No await from here to the return: the agent is published whole or not at all.
       signal.throwIfAborted();
@@ -308,9 +311,9 @@ export class Agents {
       );
       throw error;
     } finally {
-      release();
       made.resolve();
       owning?.makings.delete(made.promise);
+      release();
     }
   }
 

@@ -8,6 +8,7 @@ const IS: Readonly<Record<OptionKind, (value: unknown) => boolean>> = {
   function: (value) => typeof value === 'function',
   signal: (value) =>
     typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function' &&
+    typeof (value as Partial<AbortSignal>).removeEventListener === 'function' &&
     typeof (value as Partial<AbortSignal>).aborted === 'boolean',
   object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   list: Array.isArray,

@@ -29,14 +29,22 @@ export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
   const undo: (() => void)[] = [];
   for (const source of sources) {
     if (source === undefined) continue;
-    // One signal for many at once is how it is meant: no sign of a leak.
-    if (source instanceof EventTarget) setMaxListeners(0, source);
+    letManyListen(source);
     const onAbort = (): void => controller.abort(source.reason);
     if (source.aborted) onAbort();
     source.addEventListener('abort', onAbort);
     undo.push(() => source.removeEventListener('abort', onAbort));
   }
   return { signal: controller.signal, release: () => undo.forEach((run) => run()) };
+}
+
+/** One signal for many at once is how it is meant: no sign of a leak, as Node would warn. */
+function letManyListen(signal: AbortSignal): void {
+  try {
+    setMaxListeners(0, signal);
+  } catch {
+    // Only like a signal: it counts nobody.
+  }
 }
 
 /**
@@ -52,4 +60,14 @@ export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal | undefin
     signal.addEventListener('abort', onAbort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
+}
+
+/**
+ * Whether something is a promise, where none is waited for: it is let go of, so that its later
+ * failure is nobody's and ends no process.
+ */
+export function isPromiseLetGo(value: unknown): boolean {
+  if (typeof (value as Partial<PromiseLike<unknown>> | null)?.then !== 'function') return false;
+  Promise.resolve(value).catch(() => {});
+  return true;
 }

@@ -37,6 +37,7 @@ interface Entry {
 export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends object = object> {
   readonly #types: readonly (keyof Shapes & string)[];
   readonly #notAnAgent: (value: unknown) => string | undefined;
+  readonly #ended = new WeakSet<object>();
   readonly #chains = new Map<keyof Shapes, readonly Entry[]>();
 
   /** @param notAnAgent says what keeps a value from being what hooks can be for */
@@ -65,7 +66,12 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
     if (typeof hook !== 'function') throw new ArgumentError(`A hook of "${type}" is a function.`);
     const add = (): (() => void) => {
       const { agent, prepend = false } = options;
-      const problem = agent === undefined ? undefined : this.#notAnAgent(agent);
+      const problem =
+        agent === undefined
+          ? undefined
+          : this.#ended.has(agent)
+            ? 'it has ended'
+            : this.#notAnAgent(agent);
       if (problem !== undefined) {
         throw new ArgumentError(`A hook of "${type}" cannot be for this agent: ${problem}.`);
       }
@@ -102,15 +108,23 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
       if (entry === undefined) return last();
       let rest: Promise<unknown> | undefined;
       // Asked more than once, the rest of the chain still decides once.
-      const next = (): Promise<unknown> => (rest ??= from(index + 1));
+      const next = (): Promise<unknown> => {
+        if (rest === undefined) {
+          rest = from(index + 1);
+          // Whoever asked may decide alone after all: then its failure is nobody's.
+          rest.catch(() => {});
+        }
+        return rest;
+      };
       const decision = await entry.run(context, next);
       return decision === undefined ? next() : decision;
     };
     return from(0) as Promise<Shapes[T]['decision']>;
   }
 
-  /** The agent has ended: nobody will ask about it again. */
+  /** The agent has ended: nobody will ask about it again, and nothing more is added for it. */
   forget(agent: object): void {
+    this.#ended.add(agent);
     for (const type of this.#chains.keys()) this.#keep(type, (entry) => entry.agent !== agent);
   }
 

@@ -3,6 +3,7 @@ import type { ModelAdapter, RetryPolicy } from '../../protocol/model.ts';
 import type { ModuleRef } from '../../protocol/worker-init.ts';
 import { asModelAdapter } from '../../protocol/ai-sdk.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { deepFreeze } from '../../protocol/json.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
 import { DEFAULT_RETRY_POLICY, isRetryPolicy } from '../../protocol/retry-policy.ts';
@@ -127,6 +128,11 @@ function moduleRef(provider: string, { module, options }: ModelModule): ModuleRe
 }
 
 function checkPolicy(provider: string, policy: RetryPolicy): RetryPolicy {
-  if (isRetryPolicy(policy)) return policy;
+  if (isRetryPolicy(policy)) {
+    // A copy, which hooks may be shown: nobody changes it for others, and it changes nobody's.
+    const { maxRetries, initialDelayMs, maxDelayMs, jitterRatio } = policy;
+    const retryableCodes = [...policy.retryableCodes];
+    return deepFreeze({ maxRetries, retryableCodes, initialDelayMs, maxDelayMs, jitterRatio });
+  }
   throw new ArgumentError(`The retry policy of the model "${provider}" is malformed.`);
 }

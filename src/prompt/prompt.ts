@@ -1,3 +1,4 @@
+import { isPromiseLetGo } from '../base/deferred.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
 import { interpolate } from './interpolate.ts';
@@ -166,7 +167,6 @@ function once<T>(make: () => T): () => T {
 
 /** A failure of the step that the prompt was made for. */
 function noText(what: string, name: string, given: unknown): Error {
-  const isPromise = typeof (given as Partial<Promise<unknown>> | null)?.then === 'function';
-  const hint = isPromise ? ': it gave a promise, and a prompt is not waited for' : '';
+  const hint = isPromiseLetGo(given) ? ': it gave a promise, and a prompt is not waited for' : '';
   return new Error(`The prompt ${what} "${name}" gave no text${hint}.`);
 }

@@ -36,6 +36,12 @@ interface Job {
   readonly upTo: number;
 }
 
+/** The kept session that a new one begins with the first `count` events of. */
+export interface Inheritance {
+  readonly from: KeptSession;
+  readonly count: number;
+}
+
 /**
  * `held`: nothing is written. `kept`: everything is. `lost`: another owner took over, and what
  * was not committed is dropped. `gone`: this process gave it up.
@@ -53,6 +59,8 @@ export class KeptSession implements Keeping {
   #hasRow: boolean;
   #stored: number;
   #failure: StoreError | undefined;
+  /** Known until the first write is over. */
+  #inheritance: Inheritance | undefined;
   /** The last write failed for this session alone. */
   isApart = false;
 
@@ -63,6 +71,7 @@ export class KeptSession implements Keeping {
       readonly epoch: number;
       /** Events the store holds already; `undefined` for a session it has never seen. */
       readonly stored: number | undefined;
+      readonly inheritance?: Inheritance | undefined;
       readonly onLost: (error: StoreError) => void;
     },
   ) {
@@ -72,6 +81,7 @@ export class KeptSession implements Keeping {
     this.#hasRow = init.stored !== undefined;
     this.#phase = this.#hasRow ? 'kept' : 'held';
     this.#stored = init.stored ?? 0;
+    this.#inheritance = init.inheritance;
     this.#onLost = init.onLost;
   }
 
@@ -128,12 +138,13 @@ export class KeptSession implements Keeping {
     if (this.#phase !== 'kept' || this.isStored) return undefined;
     const { id, header, seq } = this.session;
     const events: readonly SessionEvent[] = this.session.eventsFrom(this.#stored);
-    const row = this.#hasRow ? {} : { header };
+    const row = this.#hasRow ? {} : { header, ...this.#inherits() };
     return { kept: this, append: { id, epoch: this.epoch, ...row, events }, upTo: seq };
   }
 
   wrote(upTo: number): void {
     this.#hasRow = true;
+    this.#inheritance = undefined;
     this.#stored = upTo;
     this.#failure = undefined;
     this.isApart = false;
@@ -163,8 +174,22 @@ export class KeptSession implements Keeping {
   /** Nothing of it is written any more. */
   giveUp(): void {
     if (this.#phase !== 'lost') this.#phase = 'gone';
+    this.#inheritance = undefined;
     const over = this.#over();
     if (over !== undefined) this.#settle(Infinity, over);
+  }
+
+  /**
+   * Said only of a session that is kept and has its row: what is stored under its id is then a
+   * beginning of its very log, and stays so while it is held. One whose creation may still fail,
+   * or that left, might find another session under its id. How much of it is stored does not
+   * matter: the store copies what it has, and takes the rest from `events`.
+   */
+  #inherits(): Pick<StoreAppend, 'inherits'> {
+    if (this.#inheritance === undefined) return {};
+    const { from, count } = this.#inheritance;
+    if (from.#phase !== 'kept' || !from.#hasRow) return {};
+    return { inherits: { id: from.session.id, count } };
   }
 
   #over(): StoreError | undefined {

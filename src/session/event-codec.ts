@@ -9,6 +9,8 @@ import { checkedHeader } from './header.ts';
 export interface EncodedEntry {
   readonly entry: StoreAppend;
   readonly header: Uint8Array | undefined;
+  /** How many events have no body here: the first ones, which are copied. */
+  readonly copied: number;
   readonly bodies: readonly Uint8Array[];
 }
 
@@ -26,13 +28,17 @@ function encodeEvent({ seq: _, ...event }: SessionEvent): Uint8Array {
   return encode(event);
 }
 
-/** The rows of one entry of a batch. @throws {StoreError} `STORE_CORRUPT` */
-export function encodeEntry(entry: StoreAppend): EncodedEntry {
+/**
+ * The rows of one entry of a batch, but for its first `copied` events.
+ * @throws {StoreError} `STORE_CORRUPT`
+ */
+export function encodeEntry(entry: StoreAppend, copied = 0): EncodedEntry {
   try {
     return {
       entry,
       header: entry.header && encode(entry.header),
-      bodies: entry.events.map((event) => encodeEvent(event)),
+      copied,
+      bodies: entry.events.slice(copied).map((event) => encodeEvent(event)),
     };
   } catch (error) {
     throw new StoreError('STORE_CORRUPT', `Session \`${entry.id}\` cannot be packed.`, {

@@ -39,8 +39,16 @@ export interface AppendOptions {
 /** Nesting an event may have: what is deeper, a store could not write down. */
 const MAX_EVENT_DEPTH = 1_000;
 
-/** The arrays that sessions handed out as prefixes: their events are frozen and were checked. */
-const PREFIXES = new WeakSet<readonly SessionEvent[]>();
+/**
+ * The arrays that sessions handed out as prefixes, and whose they are: their events are frozen
+ * and were checked.
+ */
+const PREFIXES = new WeakMap<readonly SessionEvent[], Session>();
+
+/** The session whose finished turns these are: the very array that it handed out. */
+export function originOf(seed: readonly SessionEvent[]): Session | undefined {
+  return PREFIXES.get(seed);
+}
 
 /**
  * One conversation: a header and an append-only log, on the main thread. It is the only
@@ -133,7 +141,7 @@ export class Session {
     if (this.#completed === 0) return undefined;
     if (this.#prefix === undefined) {
       this.#prefix = Object.freeze(this.#events.slice(0, this.#completed));
-      PREFIXES.add(this.#prefix);
+      PREFIXES.set(this.#prefix, this);
     }
     return this.#prefix;
   }

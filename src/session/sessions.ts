@@ -7,6 +7,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
+import type { Inheritance } from './commit-queue.ts';
 import type { SessionPersistence, StoredSession } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
@@ -17,7 +18,7 @@ import { newId } from '../base/ids.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
 import { crashClosers } from './repair.ts';
-import { Session } from './session.ts';
+import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
 
 export interface SessionObservations {
@@ -113,7 +114,7 @@ export class Sessions {
     if (session.open !== undefined) {
       throw new ArgumentError(`The seed of session \`${id}\` ends inside a turn.`);
     }
-    this.#keep(session, FIRST_EPOCH, undefined);
+    this.#keep(session, FIRST_EPOCH, undefined, seed && this.#inheritanceOf(seed));
     if (seed !== undefined) markEndOfSeed(session);
     return session;
   }
@@ -292,10 +293,15 @@ export class Sessions {
     }
   }
 
-  #keep(session: Session, epoch: number, stored: number | undefined): void {
+  #keep(
+    session: Session,
+    epoch: number,
+    stored: number | undefined,
+    inheritance?: Inheritance,
+  ): void {
     const onLost = (error: StoreError): void =>
       this.observers.emit('session/lost', { session, error });
-    const kept = new KeptSession(this.#queue, { session, epoch, stored, onLost });
+    const kept = new KeptSession(this.#queue, { session, epoch, stored, inheritance, onLost });
     this.#kept.set(session, kept);
     session.keepWith(kept);
     session.onAppend((event) => {
@@ -304,6 +310,13 @@ export class Sessions {
         this.observers.emit('session/event', { session, event });
       }
     });
+  }
+
+  /** By the session and not by its id: another store may hold a session of the same id. */
+  #inheritanceOf(seed: readonly SessionEvent[]): Inheritance | undefined {
+    const origin = originOf(seed);
+    const from = origin && this.#kept.get(origin);
+    return from && { from, count: seed.length };
   }
 
   #keptOf(session: Session): KeptSession {

@@ -42,6 +42,11 @@ export const STATEMENTS = {
     VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6)) RETURNING give(key)`,
   grow: 'UPDATE session SET length = arg(1) WHERE key = arg(0)',
   add: 'INSERT INTO event (session, seq, body) VALUES (arg(0), arg(1), arg(2))',
+  copy: `INSERT INTO event (session, seq, body)
+    SELECT arg(0), seq, body FROM event WHERE seq >= 0 AND seq < arg(4) AND session =
+      (SELECT key FROM session WHERE id = arg(1) AND epoch = arg(2) AND owner = arg(3));
+    SELECT give(changes())`,
+  clear: 'DELETE FROM event WHERE session = arg(0)',
   renew: `UPDATE session SET lease_until = arg(3)
     WHERE id = arg(0) AND epoch = arg(1) AND owner = arg(2) RETURNING give(key)`,
   release: `UPDATE session SET owner = NULL, lease_until = 0

@@ -129,17 +129,20 @@ export class SqliteStore implements SessionPersistence {
 
   async append(batch: readonly StoreAppend[]): Promise<void> {
     // Packed first: an event that cannot be fails alone, and the lock is held for less long.
-    const packed = batch.map((entry) => encodeEntry(entry));
+    const packed = batch.map((entry) => encodeEntry(entry, this.#copyable(entry)));
     this.#write(() => {
-      for (const { entry, header, bodies } of packed) {
+      for (const { entry, header, copied, bodies } of packed) {
         const row = this.#row(entry.id);
         const problem = appendProblem(entry, row);
         if (problem !== undefined) throw problem;
         const first = row?.length ?? 0;
-        const length = first + bodies.length;
+        const length = first + entry.events.length;
         const key = row === undefined ? this.#create(entry, header, length) : row.key;
         if (row !== undefined) this.#sql.run(STATEMENTS.grow, key, length);
-        bodies.forEach((body, index) => this.#sql.run(STATEMENTS.add, key, first + index, body));
+        const isCopied = copied === 0 || this.#copy(key, entry, copied);
+        const from = isCopied ? first + copied : first;
+        const rest = isCopied ? bodies : encodeEntry(entry).bodies;
+        rest.forEach((body, index) => this.#sql.run(STATEMENTS.add, key, from + index, body));
       }
     });
     for (const { id, epoch, header } of batch) if (header !== undefined) this.#hold(id, epoch);
@@ -246,6 +249,32 @@ export class SqliteStore implements SessionPersistence {
       'SESSION_OWNED_ELSEWHERE',
       `Session \`${id}\` is held by process ${owner?.pid ?? 'unknown'} on ${owner?.host ?? 'another host'}.`,
     );
+  }
+
+  /**
+   * How many of the events of a new session are stored already, with a session that this handle
+   * holds. That one may be a part behind (its last events are still to be written, perhaps by
+   * this very batch): what is missing is packed like any other event.
+   */
+  #copyable({ header, inherits, events }: StoreAppend): number {
+    if (header === undefined || inherits === undefined) return 0;
+    const row = this.#row(inherits.id);
+    if (row?.owner !== this.#ownerText || row.epoch !== this.#held.get(inherits.id)) return 0;
+    return Math.min(row.length, inherits.count, events.length);
+  }
+
+  /**
+   * Copy the first `count` events of the session that this one inherits from; all or nothing.
+   * Between `#copyable` and the lock another process may have taken or deleted it, so it is
+   * looked up once more, by its epoch and owner; a damaged one has fewer events than it says.
+   */
+  #copy(key: number, { inherits }: StoreAppend, count: number): boolean {
+    if (inherits === undefined) return false;
+    const epoch = this.#held.get(inherits.id) ?? 0;
+    const values = [key, inherits.id, epoch, this.#ownerText, count];
+    if (this.#sql.run(STATEMENTS.copy, ...values)[0]?.[0] === count) return true;
+    this.#sql.run(STATEMENTS.clear, key);
+    return false;
   }
 
   #create(entry: StoreAppend, header: Uint8Array | undefined, length: number): number {

@@ -10,6 +10,14 @@ export interface StoreAppend {
   readonly header?: SessionHeader;
   /** Contiguous; the first seq is the stored length. May be empty only beside a header. */
   readonly events: readonly SessionEvent[];
+  /**
+   * Only beside a header, and a hint: the first `count` of `events` are the first `count` events
+   * of session `id`, which this store holds, as far as they are stored by now. A store may copy
+   * what it has of them; `events` is complete, so one that ignores this is right as well.
+   * Contract: the caller holds session `id` by its own `acquire` or creation. A store that copies
+   * checks so, or another owner may have put another session of that id in its place.
+   */
+  readonly inherits?: { readonly id: SessionId; readonly count: number };
 }
 
 /** A stored session as one consistent reading. */

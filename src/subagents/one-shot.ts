@@ -15,6 +15,7 @@ import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
 import type { SubagentEnd, SubagentLifecycle } from './lifecycle.ts';
 import type { SubagentResult, SubagentRun, SubagentStartRequest } from './provider.ts';
+import type { RemoteRuns } from './remote-runs.ts';
 import type { ProviderRegistry } from './registry.ts';
 
 /** What a start is decided with. */
@@ -23,6 +24,7 @@ export interface OneShotContext {
   readonly agents: { get(id: SessionId): Agent | undefined };
   readonly providers: ProviderRegistry;
   readonly lifecycle: SubagentLifecycle;
+  readonly remote: RemoteRuns;
   readonly logger: Logger;
   /** Holds for every child, whatever its provider can do. */
   readonly maxDepth: number | undefined;
@@ -40,7 +42,7 @@ const REQUEST = {
   label: 'any',
   prompt: 'any',
   parent: 'any',
-  signal: 'any',
+  signal: 'signal',
   agentOptions: 'object',
   outputSchema: 'any',
   maxDepth: 'any',
@@ -60,9 +62,9 @@ export async function startOneShot(
   given: SubagentStartRequest,
 ): Promise<SubagentRun> {
   if (typeof name !== 'string') throw new ArgumentError('A provider is named by a text.');
-  assertOptions('a start request', given, REQUEST);
-  // Read once: what was checked is what the provider gets.
-  const request = { ...given };
+  // Read once: what is checked is what the provider gets.
+  const request = typeof given === 'object' && given !== null ? { ...given } : given;
+  assertOptions('a start request', request, REQUEST);
   const { parent, label, signal, maxDepth, outputSchema } = request;
   if (parent?.id === undefined || context.agents.get(parent.id) !== parent) {
     const problem =
@@ -89,8 +91,11 @@ export async function startOneShot(
   if (maxDepth !== undefined) assertMaxDepth(maxDepth);
   if (outputSchema !== undefined) assertObjectJsonSchema(outputSchema);
   const descriptor = snapshotDescriptor({ mode: 'one-shot', provider: name, label });
-  if (typeof signal?.addEventListener !== 'function') {
+  if (signal === undefined) {
     throw new ArgumentError('Cannot start a child: the request has no AbortSignal as its signal.');
+  }
+  if (!Array.isArray(request.prompt)) {
+    throw new ArgumentError('Cannot start a child: its prompt is no list of content blocks.');
   }
   childDepth(parent, context.maxDepth);
 
@@ -107,17 +112,25 @@ export async function startOneShot(
   }
   const run = returned as SubagentRun;
   const { id, localAgent, result } = run;
+  if (localAgent === undefined) {
+    // Its parent may have ended while it was started: then nobody comes by for it any more.
+    if (context.agents.get(parent.id) !== parent) {
+      void Promise.allSettled([result]);
+      await takeBack(context.logger, () => run.dispose());
+      throw new SubagentError('UNAUTHORIZED', `The agent "${parent.id}" ended meanwhile.`);
+    }
+    context.remote.add(parent, run);
+  }
   const end = context.lifecycle.start(parent, {
     provider: name,
     id,
     local: localAgent !== undefined,
   });
   // Reactions run later, so even a result that was settled already is told after its start.
-  result.then(
-    (value) => end(...outcomeOf(value)),
+  Promise.resolve(result)
+    .then((value) => end(...outcomeOf(value)))
     // The failure itself is the holder's, who has the promise.
-    () => end('error'),
-  );
+    .catch(() => end('error'));
   return run;
 }
 

@@ -9,12 +9,17 @@ import type { LifecycleEvents } from './lifecycle.ts';
 import { startOneShot } from './one-shot.ts';
 import type { OneShotContext } from './one-shot.ts';
 import type { SubagentProvider, SubagentRun, SubagentStartRequest } from './provider.ts';
+import { RemoteRuns } from './remote-runs.ts';
 import { ProviderRegistry } from './registry.ts';
 import type { ProviderEvents } from './registry.ts';
 
 export interface SubagentRuntimeOptions {
   /** Live agents by id: a parent has to be the very object that is found here. */
-  readonly agents: { get(id: SessionId): Agent | undefined };
+  readonly agents: {
+    get(id: SessionId): Agent | undefined;
+    /** Absent: runs without an agent here are left to whoever started them. */
+    onEnding?(end: (agent: Agent) => Promise<void>): () => void;
+  };
   readonly logger: Logger;
   /** Cap on the depth of every child, whatever its provider; 0 forbids delegation. */
   readonly maxDepth?: number;
@@ -30,8 +35,11 @@ export class SubagentRuntime {
   /** @throws {ArgumentError} for a cap that is no non-negative safe integer. */
   constructor({ agents, logger, maxDepth }: SubagentRuntimeOptions) {
     if (maxDepth !== undefined) assertMaxDepth(maxDepth);
+    const remote = new RemoteRuns(logger);
+    agents.onEnding?.((agent) => remote.endOf(agent));
     this.#context = {
       agents,
+      remote,
       providers: new ProviderRegistry(logger),
       lifecycle: new SubagentLifecycle(logger),
       logger,

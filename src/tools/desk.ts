@@ -11,7 +11,7 @@
  * its result once all before it are told. Where there are none nothing waits for them.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { ArgumentError, WorkerError } from '../../protocol/errors.ts';
+import { ArgumentError, ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type {
   ToolCallReply,
   ToolCallRequest,
@@ -139,13 +139,13 @@ export class ToolDesk {
 
   /**
    * What the body of a module did. Resolves when the call has its result.
-   * @throws {ArgumentError} (rejects) when no call of this id is out in the thread.
+   * @throws {ProtocolError} (rejects) when no call of this id is out in the thread.
    */
   finish(callId: CallId, outcome: ToolOutcome): Promise<ToolSettled> {
     const entry = this.#entries.get(callId);
     if (entry?.state !== 'in-thread') {
       const message = `No tool call ${callId} is running in the thread.`;
-      return Promise.reject(new ArgumentError(message));
+      return Promise.reject(new ProtocolError('PROTOCOL_VIOLATION', message));
     }
     const { name } = entry.request;
     this.#end(

@@ -1,5 +1,6 @@
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
+import { isPromiseLetGo } from '../base/deferred.ts';
 import type { ParsedArguments } from './arguments.ts';
 import type { FoundTool, ToolScope } from './registry.ts';
 import * as results from './results.ts';
@@ -76,7 +77,8 @@ function problemsOf(found: FoundTool, args: Json): readonly string[] {
 function mayOverlap(found: FoundTool, args: JsonObject, request: ToolCallRequest): boolean {
   if (found.kind === 'module') return request.concurrencySafe === true;
   try {
-    return found.tool.isConcurrencySafe?.(args) === true;
+    const answer: unknown = found.tool.isConcurrencySafe?.(args);
+    return !isPromiseLetGo(answer) && answer === true;
   } catch {
     // A classifier that cannot tell: the call runs alone.
     return false;

@@ -6,6 +6,7 @@ import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
 import type { ToolOutcome } from '../../protocol/host-services.ts';
 import { deepFreeze, frozenCopy, losslessCopy } from '../../protocol/json.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
+import { isPromiseLetGo } from '../base/deferred.ts';
 import { NO_OUTPUT } from '../../protocol/tool.ts';
 import type { FoundTool } from './definition.ts';
 
@@ -129,7 +130,7 @@ export function returned(
   }
   try {
     const content =
-      tool.output === undefined ? textOfValue(value) : blocksOf(tool.output.render(args, value));
+      tool.output === undefined ? textOfValue(value) : shownBy(tool.output.render(args, value));
     return deepFreeze({ content, isError: false, value, ...requests });
   } catch (error) {
     return invalidOutput(spec.name, toErrorRecord(error).message);
@@ -192,7 +193,8 @@ export function admitContext(message: UserMessage): UserMessage {
     throw new ArgumentError('A deferred context must be JSON data.', { cause: error });
   }
   const { id, role, content, source } = copy ?? {};
-  if (typeof id !== 'string' || role !== 'user' || typeof source?.kind !== 'string') {
+  const isNamed = (name: unknown): boolean => typeof name === 'string' && name !== '';
+  if (!isNamed(id) || role !== 'user' || !isNamed(source?.kind)) {
     throw new ArgumentError('A deferred context must be a user message.');
   }
   if (!Array.isArray(content) || !content.every(isBlock)) {
@@ -203,6 +205,11 @@ export function admitContext(message: UserMessage): UserMessage {
 
 function textOfValue(value: Json): readonly ContentBlock[] {
   return text(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function shownBy(rendered: unknown): readonly ContentBlock[] {
+  if (isPromiseLetGo(rendered)) throw new ArgumentError('What shows it gave a promise.');
+  return blocksOf(rendered);
 }
 
 function blocksOf(content: unknown): readonly ContentBlock[] {

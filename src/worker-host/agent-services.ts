@@ -6,7 +6,7 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import { fail, succeed } from '../../protocol/error-record.ts';
 import type { Outcome } from '../../protocol/error-record.ts';
-import { ArgumentError, ProtocolError } from '../../protocol/errors.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import type {
   ClaimBoundary,
   ClaimReply,
@@ -20,13 +20,13 @@ import type {
 } from '../../protocol/host-services.ts';
 import type { CallId } from '../../protocol/ids.ts';
 import type { ToolDesk } from '../tools/desk.ts';
+import { askHooks } from './ask-hooks.ts';
 import { ModelCalls } from './model-calls.ts';
 import type { ModelCallParts } from './model-calls.ts';
 import type { OpenTurn } from './open-turn.ts';
 import { decideStep } from './pre-step.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
-import { whileRunning } from './while-running.ts';
 
 export class AgentServices implements HostServices {
   readonly #agent: ServedAgent;
@@ -65,12 +65,7 @@ export class AgentServices implements HostServices {
 
   finishTool(callId: CallId, outcome: ToolOutcome): Promise<Outcome<ToolSettled>> {
     return this.#answer(async () => {
-      try {
-        return await this.#desk.finish(callId, outcome);
-      } catch (error) {
-        if (!(error instanceof ArgumentError)) throw error;
-        throw new ProtocolError('PROTOCOL_VIOLATION', error.message);
-      }
+      return await this.#desk.finish(callId, outcome);
     });
   }
 
@@ -109,15 +104,9 @@ export class AgentServices implements HostServices {
    * @returns what they gave it, or how the turn ends without
    */
   async #lastChance(turn: OpenTurn): Promise<ClaimReply | readonly UserMessage[]> {
-    const { hooks, agent } = this.#agent;
+    const parts = { agent: this.#agent, residency: this.#residency, turn };
     try {
-      await whileRunning(turn, this.#residency, () =>
-        hooks.run(
-          'agent/turn-stopping',
-          { agent, turn: turn.number, signal: turn.signal },
-          () => {},
-        ),
-      );
+      await askHooks('agent/turn-stopping', parts, {}, () => {});
       // What was accepted meanwhile can be claimed once it is committed.
       await this.#agent.accepted();
       this.#assertRunning(turn);

@@ -57,15 +57,26 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
     startMs: 'any',
     execArgv: 'list',
   } satisfies Record<keyof HarnessLimits, OptionKind>);
+  // Defaults stand in for what is absent, and for nothing else.
+  const {
+    maxDepth = 3,
+    maxThreads = 64,
+    memoryMb: mb = 256,
+    turnMs = 600_000,
+    stopGraceMs = 2_000,
+    interruptGraceMs = 5_000,
+    startMs = 10_000,
+    execArgv = [],
+  } = limits;
   return {
-    maxDepth: natural('maxDepth', limits.maxDepth ?? 3, 0),
-    maxThreads: natural('maxThreads', limits.maxThreads ?? 64, 1),
-    memoryMb: memoryMb(limits.memoryMb ?? 256),
-    turnMs: duration('turnMs', limits.turnMs ?? 600_000),
-    stopGraceMs: duration('stopGraceMs', limits.stopGraceMs ?? 2_000),
-    interruptGraceMs: duration('interruptGraceMs', limits.interruptGraceMs ?? 5_000),
-    startMs: duration('startMs', limits.startMs ?? 10_000),
-    execArgv: [...(limits.execArgv ?? [])],
+    maxDepth: natural('maxDepth', maxDepth, 0),
+    maxThreads: natural('maxThreads', maxThreads, 1),
+    memoryMb: memoryMb(mb),
+    turnMs: duration('turnMs', turnMs),
+    stopGraceMs: duration('stopGraceMs', stopGraceMs),
+    interruptGraceMs: duration('interruptGraceMs', interruptGraceMs),
+    startMs: duration('startMs', startMs),
+    execArgv: [...execArgv],
   };
 }
 

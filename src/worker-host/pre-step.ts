@@ -11,6 +11,7 @@ import { shapeProblem } from '../session/event-shape.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
+import { askHooks } from './ask-hooks.ts';
 import { whileRunning } from './while-running.ts';
 
 type StepDecision = AgentHooks['agent/pre-step']['decision'];
@@ -34,18 +35,11 @@ export async function decideStep(
   const news = contextSnapshot(agent.session.deriveMessages(), prompt.contexts);
   const context =
     news === undefined ? claimed : [...claimed, createUserMessage(news.content, news.source)];
-  const decision = await whileRunning(turn, residency, () =>
-    agent.hooks.run(
-      'agent/pre-step',
-      {
-        agent: agent.agent,
-        turn: turn.number,
-        step: turn.step + 1,
-        signal: turn.signal,
-        messages: claimed,
-      },
-      () => ({ kind: 'enter', messages: context }),
-    ),
+  const decision = await askHooks(
+    'agent/pre-step',
+    { agent, residency, turn },
+    { step: turn.step + 1, messages: [...claimed] },
+    () => ({ kind: 'enter', messages: context }),
   );
   return checked(decision);
 }
@@ -53,7 +47,8 @@ export async function decideStep(
 function checked(decision: unknown): StepDecision {
   const { kind, messages, reason } = (decision ?? {}) as Record<string, unknown>;
   if (kind === 'enter' && Array.isArray(messages)) {
-    return { kind, messages: messages.map(userMessage) };
+    // Holes as well: they are no messages.
+    return { kind, messages: [...(messages as unknown[])].map(userMessage) };
   }
   if (kind === 'reject' && (reason === undefined || typeof reason === 'string')) {
     return reason === undefined ? { kind } : { kind, reason };

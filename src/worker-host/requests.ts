@@ -6,7 +6,7 @@ import type { ModelRoute } from '../models/routes.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
-import { whileRunning } from './while-running.ts';
+import { askHooks } from './ask-hooks.ts';
 
 export interface RequestDecision {
   readonly config: RequestConfig;
@@ -29,19 +29,11 @@ export async function decideRequest(
   routeOf: (provider: string) => ModelRoute | undefined,
 ): Promise<RequestDecision> {
   const proposed = agent.conversation.lastConfig ?? madeWith(agent);
-  const decision = await whileRunning(turn, residency, () =>
-    agent.hooks.run(
-      'agent/request',
-      {
-        agent: agent.agent,
-        turn: turn.number,
-        step: turn.step,
-        signal: turn.signal,
-        attempt: turn.attempts,
-        config: proposed,
-      },
-      () => proposed,
-    ),
+  const decision = await askHooks(
+    'agent/request',
+    { agent, residency, turn },
+    { step: turn.step, attempt: turn.attempts, config: proposed },
+    () => proposed,
   );
   const config = checked(decision);
   if (config.provider === '' || config.model === '') {
@@ -58,13 +50,15 @@ function madeWith({ options }: ServedAgent): RequestConfig {
   return Object.freeze({ provider, model, ...(maxTokens === undefined ? {} : { maxTokens }) });
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string';
+const NAME_CHARS = 1_024;
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= NAME_CHARS;
 const CHECKS: Readonly<Record<keyof RequestConfig, (value: unknown) => boolean>> = {
   provider: isText,
   model: isText,
-  temperature: Number.isFinite,
+  temperature: (value) => Number.isFinite(value) && !Object.is(value, -0),
   maxTokens: (value) => Number.isSafeInteger(value) && (value as number) > 0,
-  stop: (value) => Array.isArray(value) && value.every(isText),
+  stop: (value) => Array.isArray(value) && [...value].every(isText),
 };
 
 /** A copy, with its keys in one order: two that say the same are written the same. */

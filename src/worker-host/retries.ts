@@ -6,6 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { FailedRequest, OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
+import { askHooks } from './ask-hooks.ts';
 import { whileRunning } from './while-running.ts';
 
 type RetryDecision = AgentHooks['agent/request-error']['decision'];
@@ -46,20 +47,11 @@ export async function awaitRetry(
     return delayMs === undefined ? { kind: 'fail' } : { kind: 'retry', delayMs };
   };
   const decision = checked(
-    await whileRunning(turn, residency, () =>
-      agent.hooks.run(
-        'agent/request-error',
-        {
-          agent: agent.agent,
-          ...at,
-          signal: turn.signal,
-          attempt,
-          provider,
-          failure,
-          retryPolicy,
-        },
-        byPolicy,
-      ),
+    await askHooks(
+      'agent/request-error',
+      { agent, residency, turn },
+      { step: at.step, attempt, provider, failure, retryPolicy },
+      byPolicy,
     ),
   );
   parts.assertRunning(turn, at.step);
@@ -80,7 +72,8 @@ function checked(decision: unknown): RetryDecision {
   const { kind, delayMs } = (decision ?? {}) as Record<string, unknown>;
   if (kind === 'fail') return { kind };
   if (kind === 'retry' && Number.isFinite(delayMs) && (delayMs as number) >= 0) {
-    return { kind, delayMs: delayMs as number };
+    // No log holds a negative zero.
+    return { kind, delayMs: (delayMs as number) + 0 };
   }
   throw new ArgumentError(
     'A hook of "agent/request-error" decides { kind: "fail" } or { kind: "retry", delayMs }, ' +

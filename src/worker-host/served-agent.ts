@@ -24,6 +24,8 @@ export interface ServedAgent {
   takeTurn(): { turn: OpenTurn; messages: readonly UserMessage[] } | undefined;
   /** What joins the open turn at its next step. */
   takeStep(turn: OpenTurn): readonly UserMessage[];
+  /** Hooks are asked about its turn, until the returned function is called. */
+  asking(): () => void;
   /** Prompt and tools for the next step. */
   compose(turn: OpenTurn): Promise<{ prompt: AssembledPrompt; tools: readonly ToolSpec[] }>;
 }

@@ -49,6 +49,8 @@ export interface ThreadAgentOptions {
    * A thread for this agent, up and with its modules loaded. Contract: after an abort of the
    * signal it rejects, and nothing of the thread is left.
    */
+  /** Hooks are asked, who may wait for a child of this agent. */
+  onAsk(): void;
   reside(agent: ThreadAgent, signal: AbortSignal, isFirst: boolean): Promise<Residency>;
 }
 
@@ -66,6 +68,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   #residency: Residency | undefined;
   #arrival: Promise<void> | undefined;
   #turnTimers: Timer[] = [];
+  /** Hooks that are being asked about its turn. */
+  #asking = 0;
   #disposal: Promise<void> | undefined;
   /** Present from its halt on: resolves when its thread is gone. */
   #stopped: Promise<unknown> | undefined;
@@ -245,6 +249,16 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   takeStep(turn: OpenTurn): readonly UserMessage[] {
     turn.isDeciding = true;
     return this.#intake.inbox.claim('step', turn.number);
+  }
+
+  get isAsking(): boolean {
+    return this.#asking > 0;
+  }
+
+  asking(): () => void {
+    this.#asking++;
+    this.#options.onAsk();
+    return () => void this.#asking--;
   }
 
   async compose(turn: OpenTurn): ReturnType<ServedAgent['compose']> {

@@ -81,8 +81,9 @@ export class WorkerHost implements AgentHost {
   build(spec: AgentSpec): PreparedAgent {
     const { limits, clock, observers } = this.#options;
     const isChild = (spec.session.header.delegationDepth ?? 0) > 0;
-    const turnMs = duration('turnMs', spec.limits.turnMs ?? limits.turnMs);
-    const memory = memoryMb(spec.limits.memoryMb ?? limits.memoryMb);
+    const { turnMs: ownMs = limits.turnMs, memoryMb: ownMb = limits.memoryMb } = spec.limits;
+    const turnMs = duration('turnMs', ownMs);
+    const memory = memoryMb(ownMb);
     return new ThreadAgent({
       spec,
       // Nobody else limits a child; a root is its host's own.
@@ -92,6 +93,7 @@ export class WorkerHost implements AgentHost {
       },
       clock,
       observers,
+      onAsk: () => this.#threads.review(),
       reside: (self, ending, isFirst) => this.#reside(self, spec, memory, ending, isFirst),
     });
   }
@@ -198,9 +200,9 @@ export class WorkerHost implements AgentHost {
    */
   #makeRoom(): void {
     const agents = [...this.#resident.keys()];
-    // A child that a tool call waits for; one that main started by itself holds nobody up.
+    // A child that a tool call or a hook waits for; one that main started by itself holds nobody up.
     const waits = ([agent, desk]: [ThreadAgent, ToolDesk]): boolean =>
-      desk.pending > 0 && this.#options.isWaiting(agent);
+      (desk.pending > 0 || agent.isAsking) && this.#options.isWaiting(agent);
     if (agents.some((agent) => agent.isLeaving)) return;
     const idle = agents.find((agent) => agent.isReclaimable);
     if (idle !== undefined) {
@@ -258,7 +260,12 @@ function deskPorts(
       // An agent that is being ended reads nothing more.
       if (agent.isClosing) return;
       for (const { content, source } of result.contexts) {
-        agent.inject(createUserMessage(content, source));
+        try {
+          agent.inject(createUserMessage(content, source));
+        } catch (error) {
+          // Ended by an observer of the one before: the result itself stands in the log.
+          if (!agent.isClosing) throw error;
+        }
       }
     },
   };

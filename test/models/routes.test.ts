@@ -43,7 +43,8 @@ describe('ModelRoutes', () => {
   it("keeps an adapter's own retry policy", () => {
     const retryPolicy = { ...DEFAULT_RETRY_POLICY, maxRetries: 0 };
     const routes = new ModelRoutes({ script: scriptedModel([], { retryPolicy }) });
-    expect(routes.resolve('script')?.retryPolicy).toBe(retryPolicy);
+    expect(routes.resolve('script')?.retryPolicy).toEqual(retryPolicy);
+    expect(Object.isFrozen(retryPolicy)).toBe(false);
   });
 
   it('copies the options of a module', () => {

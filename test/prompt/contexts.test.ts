@@ -75,7 +75,7 @@ describe('the runtime context', () => {
       },
       'no place',
     ],
-    [(): string => 3 as never, 'The context "a" gave no text.'],
+    [(): string => 3 as never, 'The prompt context "a" gave no text.'],
   ])('fails the assembly with %s, before the system text is asked for', async (text, message) => {
     const registry = new PromptRegistry();
     registry.context({ name: 'a', order: 0, text });

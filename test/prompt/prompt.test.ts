@@ -126,7 +126,7 @@ describe('a prompt', () => {
   it('fails when a function gives no text', async () => {
     const registry = new PromptRegistry();
     registry.section({ name: 'a', order: 0, text: () => 3 as never });
-    await expect(system(registry.scope())).rejects.toThrow('The section "a" gave no text.');
+    await expect(system(registry.scope())).rejects.toThrow('The prompt section "a" gave no text.');
     const other = withSections({ a: [0, '{{x}}'] });
     other.variable('x', () => 3 as never);
     await expect(system(other.scope())).rejects.toThrow('The prompt variable "x" gave no text.');

@@ -65,6 +65,37 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
       expect(Object.keys(result.data.meta)).toContain('__proto__');
     });
 
+    it.each([
+      ['as it is stored', a, 4],
+      ['that is stored in part', a, 6],
+      ['of which a part is meant', a, 2],
+      ['of which nothing is meant', a, 0],
+      ['that it does not hold', SessionId('none'), 6],
+      ['that is its own', b, 6],
+    ])('keeps all that is given of a session that inherits one %s', async (_, id, count) => {
+      await using t = make();
+      await t.store.append([creation(a, events.slice(0, 4))]);
+      await t.store.append([
+        { ...creation(b, events.slice(0, 6), { seedLength: count }), inherits: { id, count } },
+      ]);
+      const kept = { header: header(b, { seedLength: count }), events };
+      expect(await t.store.inspect(b)).toEqual(kept);
+      await t.store.delete([a]);
+      expect(await t.store.inspect(b)).toEqual(kept);
+    });
+
+    it('keeps a session apart from the one that inherited it', async () => {
+      await using t = make();
+      const more = log(8);
+      await t.store.append([
+        creation(a, events),
+        { ...creation(b, events), inherits: { id: a, count: events.length } },
+      ]);
+      await t.store.append([{ id: b, epoch: FIRST_EPOCH, events: more.slice(6) }]);
+      expect((await t.store.inspect(a)).events).toEqual(events);
+      expect((await t.store.inspect(b)).events).toEqual([...events, ...more.slice(6)]);
+    });
+
     it('lists headers by age, then id', async () => {
       await using t = make();
       await t.store.append([

@@ -181,8 +181,7 @@ describe('start', () => {
     const { subagents, request } = testRuntime();
     const { provider, requests } = stubProvider({ capabilities: NO_CAPABILITIES });
     subagents.registerProvider(provider);
-    // One look for its kind, one for all that follows.
-    const answers = [undefined, undefined, 'You rule.'];
+    const answers = [undefined, 'You rule.'];
     const twoFaced = Object.defineProperty(request(), 'persona', {
       enumerable: true,
       get: () => answers.shift(),

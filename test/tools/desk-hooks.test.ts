@@ -252,7 +252,7 @@ describe('hooks after a call', () => {
     const outcome = { ok: true, value: 1, content: words('one'), concludesTurn: true } as const;
     const finished = t.desk.finish(CallId('inside'), outcome);
     await expect(t.desk.finish(CallId('inside'), outcome)).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'PROTOCOL_VIOLATION',
     });
     await settled();
     expect(t.events).toEqual(['call inside', 'post 1']);

@@ -113,7 +113,7 @@ describe('bodies of modules', () => {
     const held = heldTool('held');
     const t = deskFixture([held], { modules: [module] });
     const asked = t.call('held');
-    const refused = { code: 'INVALID_ARGUMENT' };
+    const refused = { code: 'PROTOCOL_VIOLATION' };
     await expect(t.desk.finish(CallId('nobody'), ok)).rejects.toMatchObject(refused);
     await expect(t.desk.finish(CallId('held'), ok)).rejects.toMatchObject(refused);
     held.gate.open();
@@ -140,7 +140,7 @@ describe('bodies of modules', () => {
     );
     await t.desk.finish(CallId('b'), ok);
     await expect(t.desk.finish(CallId('b'), ok)).rejects.toMatchObject({
-      code: 'INVALID_ARGUMENT',
+      code: 'PROTOCOL_VIOLATION',
     });
     held.gate.open();
     await asked;
