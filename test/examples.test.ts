@@ -12,7 +12,7 @@ const run = promisify(execFile);
 const examples: Readonly<Record<string, readonly string[]>> = {
   'custom-provider': ['process completed', 'process error', 'process aborted', 'all as expected'],
   fork: ['fork: You like green.', 'spawn: You never told me.'],
-  'one-shot': ['completed Paris. ', 'aborted Once upon a time'],
+  'one-shot': ['completed Paris.', 'aborted Once upon a time'],
   structured: [
     "completed { name: 'Paris', inhabitants: 2100000 }",
     'error NO_STRUCTURED_OUTPUT: The child finished without handing in a valid structured result.',

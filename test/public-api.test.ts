@@ -99,9 +99,10 @@ it('reaches users by these doors and no others', () => {
   expect(manifest['engines']).toEqual({ node: '>=20.19' });
 });
 
-it('ships what was built, and neither tests nor benches', () => {
+it('ships what was built and how to use it, and neither tests nor benches', () => {
   expect(manifest['files']).toEqual([
     'dist',
+    'docs',
     '!dist/**/*.tsbuildinfo',
     '!dist/test',
     '!dist/bench',

@@ -39,7 +39,7 @@ const run = await harness.subagents.start('spawn', {
 try {
   // Never rejects for what the child did: a failure is a stop reason, with a diagnostic.
   const { stopReason, output, diagnostic } = await run.result;
-  console.log(stopReason, textOf(output), diagnostic ?? '');
+  console.log(stopReason, diagnostic ?? textOf(output));
   assert.equal(stopReason, 'completed');
   assert.equal(textOf(output), 'Paris.');
 } finally {

@@ -50,6 +50,7 @@ it('names every program that a page shows', () => {
     'docs/delegation.md persona.mjs',
     'docs/delegation.md hooks.mjs',
     'docs/delegation.md scope.mjs',
+    'docs/testing.md testing.mjs',
   ]);
   const blocks = ['README.md', ...docs].flatMap((page) => read(page).match(/^```js$/gm) ?? []);
   expect(blocks).toHaveLength(programs.length);
@@ -117,4 +118,8 @@ describe('the page of delegation', () => {
       'It is noon again.',
     ]);
   });
+});
+
+it('shows in the page of testing a script, a gate and a watch', async () => {
+  expect(await start('testing.mjs')).toEqual(['as expected']);
 });
