@@ -6,6 +6,7 @@ import { silentLogger } from '../../src/base/logger.ts';
 import type { Session } from '../../src/session/session.ts';
 import { Sessions } from '../../src/session/sessions.ts';
 import { Sql } from '../../src/session/sql.ts';
+import { STATEMENTS } from '../../src/session/sqlite-schema.ts';
 import type { SqliteStore } from '../../src/session/sqlite-store.ts';
 import { newOwner } from '../../src/session/store-owner.ts';
 import type { SessionPersistence } from '../../src/session/store.ts';
@@ -128,14 +129,27 @@ describe('what a new session inherits in one file', () => {
     await t.store.append([creation(a, events)]);
     mark(t);
     const other = t.open({ owner: newOwner() });
+    const spy = vi.spyOn(Sql.prototype, 'run');
     await other.append([heir()]);
-    expect(await copied(other)).toBe(0);
     await t.store.release([a]);
     await t.store.append([{ ...heir(), ...creation(SessionId('c'), events) }]);
+    // Known before the lock, so that nothing is packed while it is held.
+    expect(spy.mock.calls.map(([statement]) => statement)).not.toContain(STATEMENTS.copy);
+    spy.mockRestore();
+    expect(await copied(other)).toBe(0);
     expect(await copied(t.store, SessionId('c'))).toBe(0);
     await t.store.acquire(a);
     await t.store.append([{ ...heir(), ...creation(SessionId('d'), events) }]);
     expect(await copied(t.store, SessionId('d'))).toBe(events.length);
+  });
+
+  it('is no more than what was given', async () => {
+    await using t = tempStore();
+    await t.store.append([creation(a, events)]);
+    await t.store.append([heir(events.slice(0, 6), 12)]);
+    expect((await t.store.inspect(b)).events).toEqual(events.slice(0, 6));
+    await t.store.append([{ id: b, epoch: 1, events: events.slice(6) }]);
+    expect((await t.store.inspect(b)).events).toEqual(events);
   });
 
   it('leaves nothing of a write that fails, and is copied by the next', async () => {
