@@ -55,7 +55,11 @@ export interface ToolModule {
   readonly module: URL;
   /** Passed to the module's default export when that is a function; structured-cloneable. */
   readonly options?: unknown;
-  /** The module's state must survive while its agent is idle. */
+  /**
+   * The module's state must survive while its agent is idle: its thread is not taken for another
+   * agent when threads are scarce, so a start that only it could make room for is refused. The
+   * state ends with the agent, and with a thread that dies.
+   */
   readonly keepsState?: boolean;
 }
 

@@ -104,14 +104,19 @@ export class Inbox implements InboxView {
 
   /**
    * Move messages into a turn: all of next-step, and for a turn at most one of next-turn, in
-   * that order. What was claimed is spent, whatever becomes of its step; only a claim whose
+   * that order, and of each list no more than those at its front that are `ready`. What was
+   * claimed is spent, whatever becomes of its step; only a claim whose
    * step never began, for no one's decision, is put back.
    */
-  claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+  claim(
+    boundary: ClaimBoundary,
+    turn: number,
+    ready: (message: UserMessage) => boolean = () => true,
+  ): readonly UserMessage[] {
     this.#claimed = [];
     const claimed = [
-      ...this.#take('next-step', this.#lists['next-step'].length),
-      ...(boundary === 'turn' ? this.#take('next-turn', 1) : []),
+      ...this.#take('next-step', Infinity, ready),
+      ...(boundary === 'turn' ? this.#take('next-turn', 1, ready) : []),
     ];
     for (const message of claimed) this.#observer.claimed(message, turn);
     return claimed;
@@ -126,8 +131,14 @@ export class Inbox implements InboxView {
     }
   }
 
-  #take(target: InboxTarget, most: number): readonly UserMessage[] {
-    const messages = this.#lists[target].slice(0, most);
+  #take(
+    target: InboxTarget,
+    most: number,
+    ready: (message: UserMessage) => boolean,
+  ): readonly UserMessage[] {
+    const list = this.#lists[target];
+    const end = list.findIndex((message) => !ready(message));
+    const messages = list.slice(0, Math.min(most, end < 0 ? list.length : end));
     if (messages.length === 0) return [];
     const removed = messages.length;
     this.#session.append('agent/inbox/spliced', {

@@ -6,6 +6,7 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { ClaimBoundary } from '../../protocol/host-services.ts';
 import type { MessageId } from '../../protocol/ids.ts';
 import type { InboxTarget } from '../../protocol/session-events.ts';
 import { deferred } from '../base/deferred.ts';
@@ -38,8 +39,8 @@ export class Intake {
   readonly #waking = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
   #parkedBy: Parked | undefined;
-  #uncommitted = 0;
-  #allAccepted: Deferred<void> | undefined;
+  /** Insertions that are being committed. The promise is that very insertion. */
+  readonly #commits = new Map<MessageId, Promise<void>>();
 
   constructor(options: IntakeOptions) {
     const { agent, observers } = options;
@@ -72,6 +73,14 @@ export class Intake {
     if (this.#parkedBy !== undefined || this.#state !== 'open') return false;
     const { nextTurn, nextStep } = this.inbox;
     return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
+  }
+
+  /** Some of it is committed: a turn that opens now has something to run. */
+  get hasCommittedTurn(): boolean {
+    const { nextTurn, nextStep } = this.inbox;
+    const [first] = nextTurn;
+    if (first !== undefined && this.#isCommitted(first)) return true;
+    return nextStep.some((message) => this.#waking.has(message.id) && this.#isCommitted(message));
   }
 
   /** Does nothing once admission has ended. */
@@ -112,9 +121,17 @@ export class Intake {
     this.#parkedBy = by;
   }
 
-  /** Resolves when every accepted message is committed or withdrawn. */
+  /**
+   * Resolves when every message accepted so far is committed or withdrawn. What is accepted
+   * meanwhile is not waited for, or a claim would wait as long as messages keep coming.
+   */
   async settled(): Promise<void> {
-    while (this.#uncommitted > 0) await (this.#allAccepted ??= deferred()).promise;
+    await Promise.all(this.#commits.values());
+  }
+
+  /** What may join a turn: of each list what is committed, up to the first that is not. */
+  claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+    return this.inbox.claim(boundary, turn, (message) => this.#isCommitted(message));
   }
 
   /**
@@ -142,34 +159,38 @@ export class Intake {
       if (wakes && !this.inbox.has(message.id)) this.#waking.delete(message.id);
       throw error;
     }
-    this.#uncommitted++;
-    // An observer of the insertion may have ended the agent: then it waits for a later life.
-    if (wakes && this.isOpen) {
+    // An observer of the insertion may have ended the agent: then it waits for a later life. Or it
+    // took the message back: then nothing is to be run.
+    if (wakes && this.isOpen && this.inbox.has(message.id)) {
       this.#parkedBy = undefined;
       this.#options.onAccepted();
     }
-    void session.committed().then(
+    const commit: Promise<void> = session.committed().then(
       () => {
-        this.#oneSettled();
+        this.#settle(message.id, commit);
         if (wakes && this.#state === 'open') this.#options.onWake();
       },
-      (error: unknown) => this.#withdraw(message.id, error),
+      (error: unknown) => this.#withdraw(message.id, commit, error),
     );
+    this.#commits.set(message.id, commit);
   }
 
-  #withdraw(id: MessageId, thrown: unknown): void {
+  #isCommitted({ id }: UserMessage): boolean {
+    return !this.#commits.has(id);
+  }
+
+  #withdraw(id: MessageId, commit: Promise<void>, thrown: unknown): void {
     const { agent, observers } = this.#options;
-    this.inbox.remove(id);
-    this.#oneSettled();
+    // A message that was discarded may have been accepted again: that insertion has its own commit.
+    if (this.#commits.get(id) === commit) this.inbox.remove(id);
+    this.#settle(id, commit);
     const { code, message } = toErrorRecord(thrown);
     observers.emit('agent/error', { agent, error: { code, message } });
     this.#options.onWithdrawn();
   }
 
-  #oneSettled(): void {
-    if (--this.#uncommitted > 0) return;
-    this.#allAccepted?.resolve();
-    this.#allAccepted = undefined;
+  #settle(id: MessageId, commit: Promise<void>): void {
+    if (this.#commits.get(id) === commit) this.#commits.delete(id);
   }
 }
 

@@ -73,7 +73,7 @@ export class ToolDesk {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #hooks: ToolHookChains | undefined;
-  readonly #abandonAfterMs: number;
+  readonly #abandonAfterMs: () => number;
   readonly #schedule: Schedule<Entry>;
   /** Calls whose result is not in the log yet. */
   readonly #entries = new Map<CallId, Entry>();
@@ -89,8 +89,8 @@ export class ToolDesk {
     readonly hooks?: ToolHookChains;
     /** Calls that may overlap. */
     readonly concurrency?: number;
-    /** How long a body on main that was told to stop is waited for. */
-    readonly abandonAfterMs?: number;
+    /** How long a body on main that is being told to stop is waited for. */
+    readonly abandonAfterMs?: () => number;
   }) {
     const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
     if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
@@ -101,13 +101,18 @@ export class ToolDesk {
     this.#clock = o.clock;
     this.#logger = o.logger;
     this.#hooks = o.hooks;
-    this.#abandonAfterMs = o.abandonAfterMs ?? DEFAULT_ABANDON_AFTER_MS;
+    this.#abandonAfterMs = o.abandonAfterMs ?? (() => DEFAULT_ABANDON_AFTER_MS);
     this.#schedule = new Schedule(concurrency);
   }
 
   /** Calls whose result is not in the log yet. */
   get pending(): number {
     return this.#entries.size;
+  }
+
+  /** A body runs on main, and the thread waits for it. */
+  get hasBodyHere(): boolean {
+    return [...this.#entries.values()].some(({ state }) => state === 'here');
   }
 
   /**

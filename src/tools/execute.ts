@@ -19,8 +19,8 @@ export interface BodyCall {
   readonly signals: readonly AbortSignal[];
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long a body that was told to stop is waited for. */
-  readonly abandonAfterMs: number;
+  /** How long a body that is being told to stop is waited for. Asked in that tick. */
+  abandonAfterMs(): number;
 }
 
 /** A body that has begun. */
@@ -69,9 +69,7 @@ export function runBody(call: BodyCall): Execution {
   const stop = (by: 'caller' | 'timeout', reason: unknown): void => {
     if (stoppedBy !== undefined || isOver) return;
     stoppedBy = by;
-    if (Number.isFinite(call.abandonAfterMs)) {
-      timers.push(clock.after(call.abandonAfterMs, abandon));
-    }
+    timers.push(clock.after(call.abandonAfterMs(), abandon));
     controller.abort(reason);
   };
   const onAbort = (event: Event): void => stop('caller', (event.target as AbortSignal).reason);

@@ -6,6 +6,7 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import { MessageId, StreamId } from '../../protocol/ids.ts';
 import type { Failure, ModelPart, ModelRequest, RetryPolicy } from '../../protocol/model.ts';
@@ -226,6 +227,14 @@ export class Conversation {
     const running = calls.length === 0 ? '' : ` It was waiting for: ${calls.join(', ')}.`;
     const message = `${this.#options.describeLimit(cause.limit)}${running}`;
     return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
+  }
+
+  /** How a turn ends whose thread is gone, unless it was told to stop before. */
+  reasonOfDeath({ cause }: OpenTurn, error: HarnessError | undefined): TurnEndReason {
+    if (cause !== undefined) return this.reasonOf(cause);
+    const code = error?.code ?? 'WORKER_EXITED';
+    const message = error?.message ?? 'The thread ended while its turn was open.';
+    return { kind: 'error', error: { code, message } };
   }
 
   #assistantMessage(data: WorkerEventOf<'assistant/message'>['data']): void {

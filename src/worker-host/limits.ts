@@ -19,7 +19,10 @@ export interface HarnessLimits {
   readonly turnMs?: number;
   /** From the request to stop an agent to the end of its thread by force. Default 2 000. */
   readonly stopGraceMs?: number;
-  /** From an interrupt to the end of a thread that does not obey it. Default 5 000. */
+  /**
+   * From an interrupt to the end of a thread that does not obey it. Default 5 000. One that waits
+   * for a tool on main, such as for a child, goes on waiting while that is being stopped.
+   */
   readonly interruptGraceMs?: number;
   /** From the construction of a thread to its first sign of life. Default 10 000. */
   readonly startMs?: number;
@@ -43,6 +46,8 @@ export interface ThreadLimits {
   readonly memoryMb: number | 'unlimited';
 }
 
+/** A longer timer fires at once. */
+export const MAX_DURATION_MS = 2 ** 31 - 1;
 const MEMORY_MB = { least: 32, most: 4096 } as const;
 
 /** @throws {ArgumentError} naming the limit and what it takes. */
@@ -93,8 +98,7 @@ export function memoryMb(value: number | 'unlimited'): number | 'unlimited' {
 
 /** @throws {ArgumentError} unless the value is a positive number of milliseconds. */
 export function duration(name: string, value: number): number {
-  // A longer timer than this fires at once.
-  if (!Number.isFinite(value) || value <= 0 || value > 2 ** 31 - 1) {
+  if (!Number.isFinite(value) || value <= 0 || value > MAX_DURATION_MS) {
     throw new ArgumentError(
       `The limit ${name} takes a positive number of milliseconds, not ${printed(value)}.`,
     );

@@ -24,6 +24,8 @@ export interface ResidencyOptions {
   readonly clock: Clock;
   /** From here to `ready`: modules are loaded in this time. */
   readonly startMs: number;
+  /** One of its modules is to outlive the idleness of its agent. */
+  readonly keepsState: boolean;
   /** The calls of this thread; made for this residency. */
   services(residency: Residency): HostServices;
   durable(): number;
@@ -93,6 +95,10 @@ export class Residency {
   /** False as well while it was asked to stop: its open turn may end, but opens no other. */
   get takesTurns(): boolean {
     return this.isLive && this.#stopTimer === undefined;
+  }
+
+  get keepsState(): boolean {
+    return this.#options.keepsState;
   }
 
   get wasAskedToStop(): boolean {

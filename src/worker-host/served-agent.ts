@@ -18,9 +18,12 @@ export interface ServedAgent {
   readonly route: ModelRoute | undefined;
   readonly hooks: AgentHookChains;
   readonly conversation: Conversation;
-  /** Resolves when every accepted message is committed or withdrawn. */
+  /** Resolves when every message accepted so far is committed or withdrawn. */
   accepted(): Promise<void>;
-  /** Decide, in this tick, whether a turn opens; if not, the agent is idle from this line on. */
+  /**
+   * Decide, in this tick, whether a turn opens; if not, the agent is idle from this line on, or
+   * what may open one is not committed yet, and its commit wakes the thread again.
+   */
   takeTurn(): { turn: OpenTurn; messages: readonly UserMessage[] } | undefined;
   /** What joins the open turn at its next step. */
   takeStep(turn: OpenTurn): readonly UserMessage[];

@@ -6,7 +6,6 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { SubagentError, WorkerError } from '../../protocol/errors.ts';
-import type { HarnessError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
@@ -22,7 +21,7 @@ import type { AgentSpec, Parked, PendingInput, PreparedAgent } from '../agent/ag
 import type { AgentHookChains } from '../agent/hooks.ts';
 import type { InboxView } from '../agent/agent.ts';
 import { Intake, Phase } from '../agent/intake.ts';
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { ModelRoute } from '../models/routes.ts';
@@ -32,6 +31,7 @@ import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
 import type { ThreadEnd } from './thread.ts';
+import { TurnDeadlines } from './turn-deadlines.ts';
 
 export interface ThreadAgentLimits {
   /** Wall time of one turn; `undefined`: none. */
@@ -45,12 +45,14 @@ export interface ThreadAgentOptions {
   readonly limits: ThreadAgentLimits;
   readonly clock: Clock;
   readonly observers: Emitter<AgentEvents>;
+  /** Hooks are asked, who may wait for a child of this agent. */
+  onAsk(): void;
+  /** Tool calls of its open turn run on main, and its thread can only wait for them. */
+  isHeldUp(agent: ThreadAgent): boolean;
   /**
    * A thread for this agent, up and with its modules loaded. Contract: after an abort of the
    * signal it rejects, and nothing of the thread is left.
    */
-  /** Hooks are asked, who may wait for a child of this agent. */
-  onAsk(): void;
   reside(agent: ThreadAgent, signal: AbortSignal, isFirst: boolean): Promise<Residency>;
 }
 
@@ -67,7 +69,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   readonly #ending = new AbortController();
   #residency: Residency | undefined;
   #arrival: Promise<void> | undefined;
-  #turnTimers: Timer[] = [];
+  readonly #deadlines: TurnDeadlines;
   /** Hooks that are being asked about its turn. */
   #asking = 0;
   #disposal: Promise<void> | undefined;
@@ -89,16 +91,22 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         `The turn ran longer than its limit: ${limit} is ${limits.turnMs} ms.`,
     });
     this.#phase = new Phase(this, observers);
+    this.#deadlines = new TurnDeadlines({
+      clock: options.clock,
+      isOpen: (turn) => this.conversation.open === turn,
+      isHeldUp: () => options.isHeldUp(this),
+    });
     this.#intake = new Intake({
       agent: this,
       session: spec.session,
       observers,
       resumed: spec.resumed,
       onAccepted: () => this.#setPhase('running'),
-      onWake: () => this.#wake(),
-      onWithdrawn: () => {
-        if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#becomeIdle();
+      onWake: () => {
+        // Idle: it was taken back, or parked, before it was committed.
+        if (this.status === 'running') this.#wake();
       },
+      onWithdrawn: () => this.#settleIfUnused(),
     });
   }
 
@@ -122,9 +130,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.#intake.parkedBy;
   }
 
-  /** True while its thread has nothing to do, so that it may be taken for someone else. */
-  get isReclaimable(): boolean {
-    return this.status === 'idle' && this.#residency?.takesTurns === true && !this.isClosing;
+  /** Its thread has nothing to do: it may be taken for someone else, or is kept for its state. */
+  get unusedThread(): 'reclaimable' | 'kept' | undefined {
+    if (this.status !== 'idle' || this.isClosing) return undefined;
+    if (this.#residency?.takesTurns !== true) return undefined;
+    return this.#residency.keepsState ? 'kept' : 'reclaimable';
   }
 
   /** True while its thread is on its way out. */
@@ -152,16 +162,19 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (this.status === 'idle') return;
     this.#intake.park('interrupt');
     const turn = this.conversation.open;
-    if (turn === undefined || turn.cause !== undefined) return;
+    // Nothing runs, and what waits is discarded or parked, so nothing will: not even when a
+    // commit that never came until now comes after all.
+    if (turn === undefined) return this.#settleIfUnused();
+    if (turn.cause !== undefined) return;
     // The cell first: the abort sends the end of the turn's stream, and a loop that reads that
     // while the cell is not raised takes it for a failure.
     this.#residency?.interrupt(turn.number, cause.kind);
-    turn.cancel(cause);
     const { interruptGraceMs } = this.#options.limits;
-    this.#whileOpen(turn, interruptGraceMs, () => {
+    this.#deadlines.stop(turn, interruptGraceMs, () => {
       const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
       this.#residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
     });
+    turn.cancel(cause);
   }
 
   whenIdle(): Promise<void> {
@@ -195,10 +208,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (pending === 'discard') this.#intake.clear();
     else if (this.conversation.open?.isDeciding === true) this.#intake.putBack();
     this.#residency?.hold(true);
-    const { stopGraceMs } = this.#options.limits;
-    // The cell is raised before the abort, as in `cancel`.
-    resolve(this.#residency?.stop(stopGraceMs, cause.kind));
+    // The cell is raised before the abort, as in `cancel`; and the abort is before the stop, so
+    // that calls which are given up when the grace is over have their results by then.
+    this.#residency?.cancelFlag.raiseForEver(cause.kind);
     this.conversation.open?.cancel(cause);
+    resolve(this.#residency?.stop(this.#options.limits.stopGraceMs, cause.kind));
   }
 
   dispose(pending: PendingInput): Promise<void> {
@@ -233,22 +247,24 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       this.#becomeIdle();
       return undefined;
     }
+    // All of it came after the claim: its commit wakes this thread again.
+    if (!this.#intake.hasCommittedTurn) return undefined;
     const turn = this.conversation.openTurn();
     const { turnMs } = this.#options.limits;
     if (turnMs !== undefined) {
-      this.#whileOpen(turn, turnMs, () =>
+      this.#deadlines.after(turn, turnMs, () =>
         this.cancel({ kind: 'limit', limit: 'turnMs' }, { keepInbox: true }),
       );
     }
     turn.isDeciding = true;
     // Told to stop by a listener of its very start: what waits goes on waiting.
-    const messages = turn.signal.aborted ? [] : this.#intake.inbox.claim('turn', turn.number);
+    const messages = turn.signal.aborted ? [] : this.#intake.claim('turn', turn.number);
     return { turn, messages };
   }
 
   takeStep(turn: OpenTurn): readonly UserMessage[] {
     turn.isDeciding = true;
-    return this.#intake.inbox.claim('step', turn.number);
+    return this.#intake.claim('step', turn.number);
   }
 
   get isAsking(): boolean {
@@ -317,8 +333,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#residency = undefined;
     const turn = this.conversation.open;
     if (turn !== undefined) {
-      const reason =
-        turn.cause === undefined ? crashed(error) : this.conversation.reasonOf(turn.cause);
+      const reason = this.conversation.reasonOfDeath(turn, error);
       // A crash parks what waits; a cancel did that already, unless something came after it.
       if (turn.cause === undefined) {
         this.#intake.park('failure');
@@ -336,7 +351,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   #turnEnded(turn: number, reason: TurnEndReason): void {
-    this.#clearTimers();
+    this.#deadlines.clear();
     if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park('failure');
     if (reason.kind === 'error') this.#tell(turn, reason.error);
   }
@@ -349,16 +364,9 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     });
   }
 
-  /** Run this unless the turn is over by then. */
-  #whileOpen(turn: OpenTurn, ms: number, run: () => void): void {
-    const timer = this.#options.clock.after(ms, () => {
-      if (this.conversation.open === turn) run();
-    });
-    this.#turnTimers.push(timer);
-  }
-
-  #clearTimers(): void {
-    for (const timer of this.#turnTimers.splice(0)) timer.cancel();
+  /** No turn is open, and nothing that waits may open one. */
+  #settleIfUnused(): void {
+    if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#becomeIdle();
   }
 
   #becomeIdle(): void {
@@ -374,18 +382,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     await this.#stopped;
     // A thread that was on its way is told by the signal; nothing of it is left after this.
     await this.#arrival;
-    this.#clearTimers();
+    this.#deadlines.clear();
     this.#becomeIdle();
     await this.#options.spec.scope.dispose();
   }
-}
-
-function crashed(error: HarnessError | undefined): TurnEndReason {
-  return {
-    kind: 'error',
-    error: {
-      code: error?.code ?? 'WORKER_EXITED',
-      message: error?.message ?? 'The thread ended while its turn was open.',
-    },
-  };
 }

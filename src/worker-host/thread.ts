@@ -66,7 +66,7 @@ const MIB = 1024 * 1024;
 /** The end of a dead thread's output that is logged. */
 const REPORTED_CHARACTERS = 4_096;
 /** From `terminate()` to the verdict that the thread cannot be ended. */
-const STUCK_MS = 3_000;
+export const STUCK_MS = 3_000;
 /** From the close of a port by its thread to the end of a thread that does not exit. */
 const LINGER_MS = 300;
 

@@ -18,10 +18,11 @@ import { ToolDesk } from '../tools/desk.ts';
 import type { ToolResult } from '../tools/results.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import { AgentServices } from './agent-services.ts';
-import { duration, memoryMb } from './limits.ts';
+import { MAX_DURATION_MS, duration, memoryMb } from './limits.ts';
 import type { ResolvedLimits } from './limits.ts';
 import { Residency } from './residency.ts';
 import { ThreadAgent } from './thread-agent.ts';
+import { STUCK_MS } from './thread.ts';
 import type { ThreadFactory } from './thread.ts';
 import { Threads } from './threads.ts';
 
@@ -46,6 +47,8 @@ export interface WorkerHostOptions {
 
 /** Tool calls of one step that may be in flight together. */
 const TOOL_CONCURRENCY = 10;
+/** For everything between the end of a child and the result of the call that waited for it. */
+const MARGIN_MS = 1_000;
 
 export class WorkerHost implements AgentHost {
   readonly #options: WorkerHostOptions;
@@ -94,6 +97,7 @@ export class WorkerHost implements AgentHost {
       clock,
       observers,
       onAsk: () => this.#threads.review(),
+      isHeldUp: (self) => this.#resident.get(self)?.hasBodyHere === true,
       reside: (self, ending, isFirst) => this.#reside(self, spec, memory, ending, isFirst),
     });
   }
@@ -115,6 +119,7 @@ export class WorkerHost implements AgentHost {
       { memoryMb: memory },
       { signal, isRefusable: isFirst },
     );
+    const modules = this.#options.toolModules();
     const gateway = new ModelGateway(clock);
     const desk = new ToolDesk({
       scope: spec.tools,
@@ -123,15 +128,16 @@ export class WorkerHost implements AgentHost {
       logger,
       hooks: spec.hooks,
       concurrency: TOOL_CONCURRENCY,
-      abandonAfterMs: limits.stopGraceMs,
+      abandonAfterMs: () => (agent.isClosing ? limits.stopGraceMs : giveUpMs(limits)),
     });
     let residency: Residency;
     try {
       residency = new Residency({
         thread,
-        init: this.#init(spec),
+        init: this.#init(spec, modules),
         clock,
         startMs: limits.startMs,
+        keepsState: modules.some(({ keepsState }) => keepsState === true),
         services: (self) =>
           new AgentServices({
             agent,
@@ -176,14 +182,14 @@ export class WorkerHost implements AgentHost {
     return residency;
   }
 
-  #init(spec: AgentSpec): Omit<WorkerInit, 'cancel'> {
+  #init(spec: AgentSpec, modules: readonly ToolModule[]): Omit<WorkerInit, 'cancel'> {
     const { session, route } = spec;
     const { cwd, delegationDepth = 0 } = session.header;
     return {
       sessionId: session.id,
       ...(cwd === undefined ? {} : { cwd }),
       depth: delegationDepth,
-      toolModules: this.#options.toolModules().map(({ module, options }) => ({
+      toolModules: modules.map(({ module, options }) => ({
         url: module.href,
         ...(options === undefined ? {} : { options }),
       })),
@@ -194,9 +200,10 @@ export class WorkerHost implements AgentHost {
   }
 
   /**
-   * Every thread has an agent and someone waits for one. An idle agent's thread is taken; if
-   * every agent waits for a child of its own, nothing would ever move, so the newest start is
-   * refused. A thread that is being ended already makes the room.
+   * Every thread has an agent and someone waits for one. An idle agent's thread is taken, unless
+   * it keeps the state of a module. If every other agent waits for a child of its own, nothing
+   * would ever move, so the newest start is refused. A thread that is being ended already makes
+   * the room.
    */
   #makeRoom(): void {
     const agents = [...this.#resident.keys()];
@@ -204,17 +211,33 @@ export class WorkerHost implements AgentHost {
     const waits = ([agent, desk]: [ThreadAgent, ToolDesk]): boolean =>
       (desk.pending > 0 || agent.isAsking) && this.#options.isWaiting(agent);
     if (agents.some((agent) => agent.isLeaving)) return;
-    const idle = agents.find((agent) => agent.isReclaimable);
+    const idle = agents.find((agent) => agent.unusedThread === 'reclaimable');
     if (idle !== undefined) {
       void idle.leaveThread();
       return;
     }
-    if (![...this.#resident].every(waits)) return;
+    const moves = [...this.#resident].some(
+      (entry) => entry[0].unusedThread !== 'kept' && !waits(entry),
+    );
+    if (moves) return;
+    const keeps = agents.some((agent) => agent.unusedThread === 'kept');
     const text =
       `No thread is free: all ${this.#options.limits.maxThreads} are held by agents that wait ` +
-      'for children of their own. Delegate less deeply, or raise limits.maxThreads.';
+      `for children of their own${keeps ? ', or keep the state of a module' : ''}. ` +
+      'Delegate less deeply, dispose what is done, or raise limits.maxThreads.';
     this.#threads.refuseNewest(new SubagentError('CAPACITY', text));
   }
+}
+
+/**
+ * How long a call on main whose turn was cancelled is waited for. It may wait for a child, which
+ * was told in the same tick, and may need all of this: its turn has the grace to stop, its
+ * thread another to end, and one that is ended by force some time to be gone. A call that is
+ * given up before would be blamed for its child, and its agent would go on beside it. In a
+ * disposal nothing is waited for longer than the agent's own thread.
+ */
+function giveUpMs({ interruptGraceMs, stopGraceMs }: ResolvedLimits): number {
+  return Math.min(interruptGraceMs + stopGraceMs + STUCK_MS + MARGIN_MS, MAX_DURATION_MS);
 }
 
 /** Where a tool call and its result enter the log, and what it wants shown next. */

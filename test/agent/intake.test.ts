@@ -146,6 +146,71 @@ describe('an intake', () => {
   });
 });
 
+describe('the claim of an intake', () => {
+  it('waits for what was accepted before it, and takes nothing that is not committed', async () => {
+    const { intake, store, close } = taking();
+    intake.open();
+    const first = store.stall();
+    const names = (): string[] =>
+      intake.claim('turn', 1).map(({ content }) => (content[0] as { text: string }).text);
+    intake.accept(message('one'), 'next-turn', true);
+    intake.accept(message('aside'), 'next-step', false);
+    const before = intake.settled();
+    await settled();
+    const second = store.stall();
+    intake.accept(message('late'), 'next-step', true);
+    intake.accept(message('later'), 'next-turn', true);
+    expect([intake.mayOpenTurn, intake.hasCommittedTurn]).toEqual([true, false]);
+    first.open();
+    await before;
+    expect(intake.hasCommittedTurn).toBe(true);
+    expect(names()).toEqual(['aside', 'one']);
+    expect([intake.mayOpenTurn, intake.hasCommittedTurn]).toEqual([true, false]);
+    expect(names()).toEqual([]);
+    second.open();
+    await intake.settled();
+    expect(intake.hasCommittedTurn).toBe(true);
+    expect(names()).toEqual(['late', 'later']);
+    await close();
+  });
+
+  it('takes what was put back without another wait', async () => {
+    const { intake, store, close } = taking();
+    intake.open();
+    intake.accept(message('one'), 'next-turn', true);
+    await intake.settled();
+    intake.claim('turn', 1);
+    const held = store.stall();
+    intake.putBack();
+    expect(intake.claim('turn', 2)).toHaveLength(1);
+    held.open();
+    await close();
+  });
+
+  it('knows two insertions of one message apart', async () => {
+    const { intake, store, told, close } = taking();
+    intake.open();
+    intake.accept(message('kept'), 'next-step', false);
+    await intake.settled();
+    const [first, one] = [store.stall(), message('one')];
+    store.failure = new StoreError('STORE_IO', 'Broken.');
+    intake.accept(one, 'next-turn', true);
+    await settled();
+    const second = store.stall();
+    intake.inbox.remove(one.id);
+    intake.accept(one, 'next-turn', true);
+    first.open();
+    await settled();
+    expect(told).toContain('error STORE_IO');
+    expect([intake.inbox.nextTurn.length, intake.hasCommittedTurn]).toEqual([1, false]);
+    store.failure = undefined;
+    second.open();
+    await intake.settled();
+    expect(intake.hasCommittedTurn).toBe(true);
+    await close();
+  });
+});
+
 describe('a phase', () => {
   it('is told at every change, and only at changes', async () => {
     const observers = new Emitter<AgentEvents>(silentLogger);

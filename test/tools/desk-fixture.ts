@@ -82,7 +82,7 @@ export function deskFixture(
     logger,
     ...(o.hooks === undefined ? {} : { hooks: o.hooks }),
     ...(o.concurrency === undefined ? {} : { concurrency: o.concurrency }),
-    ...(o.abandonAfterMs === undefined ? {} : { abandonAfterMs: o.abandonAfterMs }),
+    ...(o.abandonAfterMs === undefined ? {} : { abandonAfterMs: () => o.abandonAfterMs! }),
     ports: {
       agent: theAgent,
       started(request) {
