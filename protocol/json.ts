@@ -27,10 +27,10 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
  *
  * @throws {TypeError} naming the place of the first value that JSON would lose: `undefined`,
  *   a function, symbol or bigint, NaN, an infinity or -0, a cycle, a sparse array, a class
- *   instance. What an accessor throws is passed on.
+ *   instance; or for more values than `budget` has left. What an accessor throws is passed on.
  */
-export function losslessCopy(value: unknown): Json {
-  return copyJson(value, false, Infinity);
+export function losslessCopy(value: unknown, budget: Budget = { left: Infinity }): Json {
+  return copyJson(value, false, Infinity, budget);
 }
 
 /**
@@ -38,8 +38,20 @@ export function losslessCopy(value: unknown): Json {
  *
  * @throws {TypeError} as `losslessCopy` does, and for a value nested deeper than `maxDepth`.
  */
-export function frozenCopy(value: unknown, maxDepth: number = Infinity): Json {
-  return copyJson(value, true, maxDepth);
+export function frozenCopy(
+  value: unknown,
+  maxDepth: number = Infinity,
+  budget: Budget = { left: Infinity },
+): Json {
+  return copyJson(value, true, maxDepth, budget);
+}
+
+/**
+ * How many more values may be copied; copying spends it. A part that many others share is copied
+ * for each of them, so a few objects can stand for more values than there is memory.
+ */
+export interface Budget {
+  left: number;
 }
 
 /** One container that is being copied. The chain of parents is the place we are at. */
@@ -57,7 +69,7 @@ interface Frame {
 /** From this depth on a set finds cycles; above it, walking up the chain is faster. */
 const DEEP = 32;
 
-function copyJson(value: unknown, freeze: boolean, maxDepth: number): Json {
+function copyJson(value: unknown, freeze: boolean, maxDepth: number, budget: Budget): Json {
   let frame: Frame | undefined;
   let open: Set<object> | undefined;
   let current = value;
@@ -75,6 +87,7 @@ function copyJson(value: unknown, freeze: boolean, maxDepth: number): Json {
       }
       const inner = enter(current, frame);
       if (inner.depth > maxDepth) refuse(frame, `nested more than ${maxDepth} deep`);
+      if ((budget.left -= inner.size) < 0) refuse(frame, 'part of more values than can be taken');
       if (inner.size > 0) {
         if (open !== undefined) open.add(current);
         else if (inner.depth === DEEP) open = sources(inner);

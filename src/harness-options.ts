@@ -26,6 +26,11 @@ export interface HarnessOptions {
   readonly defaultModel?: { readonly provider: string; readonly model: string };
   /** Functions run on main, with the calling agent; modules run in each agent's thread. */
   readonly tools?: readonly (HostTool | ToolModule)[];
+  /**
+   * Names of tools in the order in which models are shown them; `'*'` stands for all others, which
+   * otherwise come last. Default: all by name.
+   */
+  readonly toolOrder?: readonly string[];
   /** Default: `[spawn(), fork()]`. */
   readonly providers?: readonly (ProviderFactory | SubagentProvider)[];
   /** A part of every agent's system prompt; `{{name}}` stands for a variable. */
@@ -52,6 +57,7 @@ const OPTIONS = {
   models: 'object',
   defaultModel: 'object',
   tools: 'list',
+  toolOrder: 'list',
   providers: 'list',
   persona: 'text',
   variables: 'object',

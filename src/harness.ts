@@ -191,7 +191,7 @@ export async function buildHarness(
   const { logger = silentLogger, durability = 'full', workers = {}, defaultModel } = options;
   const limits = resolveLimits(options.limits);
   const models = new ModelRoutes(options.models);
-  const tools = new ToolRegistry();
+  const tools = new ToolRegistry({ toolOrder: options.toolOrder });
   for (const tool of options.tools ?? []) tools.register(tool);
   const prompt = new PromptRegistry();
   if (options.persona !== undefined) prompt.section(personaSection(options.persona));
@@ -232,7 +232,8 @@ export async function buildHarness(
     clock,
     logger,
   });
-  const subagents = new SubagentRuntime({ agents, logger, maxDepth: limits.maxDepth });
+  const { maxDepth, stopGraceMs } = limits;
+  const subagents = new SubagentRuntime({ agents, logger, maxDepth, stopGraceMs, clock });
   const harness = new Harness({
     agents,
     hooks,

@@ -54,6 +54,10 @@ export type {
   RuntimeContext,
 } from './prompt/prompt.ts';
 
+export { NO_START_CAPABILITIES } from './subagents/provider.ts';
+export { boundDiagnostic, settleRun } from './subagents/settle-run.ts';
+export type { RunOutcome } from './subagents/settle-run.ts';
+export { finalOutput } from './session/output.ts';
 export { fork } from './providers/worker-fork.ts';
 export { spawn } from './providers/worker-spawn.ts';
 export type { ProviderFactory, ProviderServices } from './subagents/provider-services.ts';

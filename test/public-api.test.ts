@@ -21,9 +21,9 @@ const entries: readonly {
     source: 'src/index.ts',
     values: words(`
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
-      ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
-      ToolFilterError WorkerError createHarness createUserMessage defineTool fork
-      openSqliteStore openaiCompatible spawn subagentTool textOf`),
+      NO_START_CAPABILITIES ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
+      ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
+      finalOutput fork openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
     types: words(`
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause ChildScope ContentBlock
@@ -34,7 +34,7 @@ const entries: readonly {
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage
       OpenAiCompatibleOptions Ownership PromptContext PromptRegistry PromptScope PromptSection
       PromptVariable ProviderFactory ProviderServices RequestConfig ResolvedSubagentStartRequest
-      ResumeAgentOptions RetryPolicy RuntimeContext Session SessionEvent SessionEventMap
+      ResumeAgentOptions RetryPolicy RunOutcome RuntimeContext Session SessionEvent SessionEventMap
       SessionEventOf SessionEventType SessionHeader SessionObservations SessionPersistence
       Sessions StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
       SubagentErrorCode SubagentEvents SubagentProvider SubagentResult SubagentRun

@@ -35,15 +35,32 @@ export function assertOptions(
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
   const subject = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
-  if (!IS.object(given)) throw new ArgumentError(`${subject} takes an object of options.`);
-  for (const [key, value] of Object.entries(given as object)) {
+  for (const [key, value] of entriesOf(subject, given)) {
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
     if (kind === undefined) {
       const known = Object.keys(kinds).join(', ');
       throw new ArgumentError(`${subject} has no "${key}"; it has: ${known}.`);
     }
-    if (value !== undefined && !IS[kind](value)) {
+    if (value !== undefined && !isOf(kind, value)) {
       throw new ArgumentError(`"${key}" of ${what} takes ${WORDS[kind]}.`);
     }
+  }
+}
+
+function entriesOf(subject: string, given: unknown): [string, unknown][] {
+  if (!isOf('object', given)) throw new ArgumentError(`${subject} takes an object of options.`);
+  try {
+    return Object.entries(given as object);
+  } catch (error) {
+    throw new ArgumentError(`${subject} has options that cannot be read.`, { cause: error });
+  }
+}
+
+function isOf(kind: OptionKind, value: unknown): boolean {
+  try {
+    return IS[kind](value);
+  } catch {
+    // An accessor or a trap that throws: whatever it is, it is none.
+    return false;
   }
 }

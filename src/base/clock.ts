@@ -7,15 +7,15 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** A timer that does not keep the process alive. */
-  after(ms: number, run: () => void): Timer;
+  /** A timer that does not keep the process alive, unless that is asked for. */
+  after(ms: number, run: () => void, keepsAlive?: boolean): Timer;
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  after(ms, run) {
+  after(ms, run, keepsAlive = false) {
     const handle = setTimeout(run, ms);
-    handle.unref();
+    if (!keepsAlive) handle.unref();
     return { cancel: () => clearTimeout(handle) };
   },
 };

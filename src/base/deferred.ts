@@ -63,11 +63,29 @@ export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal | undefin
 }
 
 /**
+ * Be told how a promise of anybody's ends, in the order of those who ask. One that cannot be
+ * asked, because its `then` throws, has failed.
+ */
+export function whenSettled<T>(
+  promise: PromiseLike<T>,
+  fulfilled: (value: T) => void,
+  rejected: (reason: unknown) => void,
+): void {
+  try {
+    // A promise of this realm is asked itself: that is where it throws.
+    Promise.resolve(promise).then(fulfilled, rejected);
+  } catch (error) {
+    rejected(error);
+  }
+}
+
+/**
  * Whether something is a promise, where none is waited for: it is let go of, so that its later
  * failure is nobody's and ends no process.
  */
 export function isPromiseLetGo(value: unknown): boolean {
   if (typeof (value as Partial<PromiseLike<unknown>> | null)?.then !== 'function') return false;
-  Promise.resolve(value).catch(() => {});
+  const ignore = (): void => {};
+  whenSettled(value as PromiseLike<unknown>, ignore, ignore);
   return true;
 }

@@ -69,11 +69,6 @@ export class Scope {
     };
   }
 
-  /** Forget everything without undoing it: the caller took it over. */
-  release(): void {
-    this.#disposers.clear();
-  }
-
   /**
    * Memoised: all callers wait for the one disposal.
    * @throws {SubagentError} `ACTIVATION_TEARDOWN_FAILED` when a disposer threw; all were tried.

@@ -2,6 +2,7 @@ import type { ContentBlock } from '../../protocol/content.ts';
 import { RunId } from '../../protocol/ids.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
+import { frozenCopy } from '../../protocol/json.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
@@ -20,7 +21,7 @@ export interface SubagentRunInfo {
 
 export interface SubagentRunEndInfo extends SubagentRunInfo {
   readonly stopReason: SubagentStopReason;
-  /** The final output; absent when there is none. */
+  /** A frozen copy of the final output; absent when there is none, or none that is JSON. */
   readonly lastAssistantMessage?: readonly ContentBlock[];
 }
 
@@ -70,12 +71,30 @@ export class SubagentLifecycle {
     return (stopReason, output = []) => {
       if (!open) return;
       open = false;
+      const told = copyOf(output);
       const end = {
         ...info,
         stopReason,
-        ...(output.length === 0 ? {} : { lastAssistantMessage: output }),
+        ...(told === undefined ? {} : { lastAssistantMessage: told }),
       };
       this.#emitter.emit('subagent/end', { parent, info: Object.freeze(end) });
     };
+  }
+}
+
+/** Of what is told; below what a message can hold. */
+const MAX_VALUES = 100_000;
+
+/**
+ * Listeners share nothing with the holder of the result, who may go on with it as it likes. What
+ * a provider of someone else gives may be anything: what cannot be copied is not told.
+ */
+function copyOf(output: readonly ContentBlock[]): readonly ContentBlock[] | undefined {
+  try {
+    const copy = frozenCopy(output, Infinity, { left: MAX_VALUES });
+    return Array.isArray(copy) && copy.length > 0 ? (copy as readonly ContentBlock[]) : undefined;
+  } catch {
+    // No JSON, too much of it, or an accessor that throws.
+    return undefined;
   }
 }

@@ -21,6 +21,14 @@ export interface SubagentCapabilities {
   readonly persona: boolean;
 }
 
+/** A provider that can do none of it. */
+export const NO_START_CAPABILITIES: SubagentCapabilities = Object.freeze({
+  outputSchema: false,
+  depthLimit: false,
+  toolFilter: false,
+  persona: false,
+});
+
 export type { ToolFilter as ToolRestriction } from '../tools/registry.ts';
 
 /** A caller's order for one one-shot child. */

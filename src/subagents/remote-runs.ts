@@ -1,7 +1,20 @@
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { Agent } from '../agent/agent.ts';
+import type { Clock } from '../base/clock.ts';
+import { deferred, whenSettled } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
-import type { SubagentRun } from './provider.ts';
+
+/** A run without an agent here, or what a provider gave in place of one. */
+export interface RemoteRun {
+  readonly id: string;
+  readonly result: PromiseLike<unknown>;
+  dispose(): Promise<void>;
+}
+
+/** What a provider's own release may take beyond the time that a child of ours has to stop. */
+const MARGIN_MS = 1_000;
+/** A longer timer would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Runs without an agent here, by their parent, until their result is there. A child of this
@@ -9,32 +22,59 @@ import type { SubagentRun } from './provider.ts';
  * that is what is disposed.
  */
 export class RemoteRuns {
-  readonly #runs = new Map<Agent, Set<SubagentRun>>();
+  readonly #runs = new WeakMap<Agent, Set<RemoteRun>>();
+  readonly #ending = new WeakSet<Agent>();
   readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #waitMs: number;
 
-  constructor(logger: Logger) {
-    this.#logger = logger;
+  constructor(o: { readonly logger: Logger; readonly clock: Clock; readonly stopGraceMs: number }) {
+    this.#logger = o.logger;
+    this.#clock = o.clock;
+    this.#waitMs = Math.min(o.stopGraceMs + MARGIN_MS, MAX_TIMER_MS);
   }
 
-  add(parent: Agent, run: SubagentRun): void {
+  /**
+   * The end of this parent has begun: nobody comes by any more for a run that is added. It is
+   * registered until its end is over, so being registered says nothing of that.
+   */
+  isEnding(parent: Agent): boolean {
+    return this.#ending.has(parent);
+  }
+
+  add(parent: Agent, run: RemoteRun): void {
     let runs = this.#runs.get(parent);
     if (runs === undefined) this.#runs.set(parent, (runs = new Set()));
     runs.add(run);
-    const forget = (): void => {
-      runs.delete(run);
-      if (runs.size === 0 && this.#runs.get(parent) === runs) this.#runs.delete(parent);
-    };
-    Promise.resolve(run.result).then(forget, forget);
+    const forget = (): void => void runs.delete(run);
+    whenSettled(run.result, forget, forget);
   }
 
-  /** The parent is ending: so are its runs. Resolves when they are released; never rejects. */
+  /**
+   * The parent is ending: so are its runs. Resolves when they are released, or were given up;
+   * never rejects.
+   */
   async endOf(parent: Agent): Promise<void> {
+    this.#ending.add(parent);
     const runs = [...(this.#runs.get(parent) ?? [])];
-    const ends = await Promise.allSettled(runs.map(async (run) => run.dispose()));
-    for (const end of ends) {
-      if (end.status === 'fulfilled') continue;
-      const fields = { parent: parent.id, error: toErrorRecord(end.reason) };
-      this.#logger.warn(fields, 'A run could not be disposed with its parent.');
+    await Promise.all(runs.map((run) => this.release(parent, run)));
+  }
+
+  /** Dispose a run that nobody else will. Waits for it only so long, and never rejects. */
+  async release(parent: Agent, run: Pick<RemoteRun, 'id' | 'dispose'>): Promise<void> {
+    const isLate = deferred<true>();
+    // Of a process that has nothing else to do, too: it is waiting for this.
+    const timer = this.#clock.after(this.#waitMs, () => isLate.resolve(true), true);
+    const fields = { parent: parent.id, run: run.id };
+    try {
+      // In a function of its own: a provider's dispose may throw before it returns its promise.
+      const disposal = (async () => run.dispose())();
+      if ((await Promise.race([disposal, isLate.promise])) !== true) return;
+      this.#logger.warn(fields, 'A run was not disposed in time: it is left to its provider.');
+    } catch (error) {
+      this.#logger.warn({ ...fields, error: toErrorRecord(error) }, 'A run could not be disposed.');
+    } finally {
+      timer.cancel();
     }
   }
 }

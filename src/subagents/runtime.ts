@@ -1,5 +1,7 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
+import { systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
@@ -23,6 +25,12 @@ export interface SubagentRuntimeOptions {
   readonly logger: Logger;
   /** Cap on the depth of every child, whatever its provider; 0 forbids delegation. */
   readonly maxDepth?: number;
+  /**
+   * How long a child is waited for whose parent ends, with some time on top; a run that is not
+   * released by then is given up. Default 2 000 ms, as that of a harness.
+   */
+  readonly stopGraceMs?: number;
+  readonly clock?: Clock;
 }
 
 /** What can be observed of delegation. */
@@ -33,16 +41,16 @@ export class SubagentRuntime {
   readonly #context: OneShotContext;
 
   /** @throws {ArgumentError} for a cap that is no non-negative safe integer. */
-  constructor({ agents, logger, maxDepth }: SubagentRuntimeOptions) {
+  constructor({ agents, logger, maxDepth, ...times }: SubagentRuntimeOptions) {
     if (maxDepth !== undefined) assertMaxDepth(maxDepth);
-    const remote = new RemoteRuns(logger);
+    const { clock = systemClock, stopGraceMs = 2_000 } = times;
+    const remote = new RemoteRuns({ logger, clock, stopGraceMs });
     agents.onEnding?.((agent) => remote.endOf(agent));
     this.#context = {
       agents,
       remote,
       providers: new ProviderRegistry(logger),
       lifecycle: new SubagentLifecycle(logger),
-      logger,
       maxDepth,
     };
   }

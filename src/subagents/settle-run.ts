@@ -16,8 +16,8 @@ export interface FinishedRun {
 
 /** Wait for the result, then release the run, whatever the result was. Never rejects. */
 export async function finishRun(run: SubagentRun): Promise<FinishedRun> {
-  const [result] = await Promise.allSettled([run.result]);
-  // In a function of its own: a provider's dispose may throw before it returns its promise.
+  // In functions of their own: what a provider gave may throw before there is a promise.
+  const [result] = await Promise.allSettled([(async () => run.result)()]);
   const [disposal] = await Promise.allSettled([(async () => run.dispose())()]);
   return { result, disposal };
 }

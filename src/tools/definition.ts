@@ -3,6 +3,7 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { frozenCopy, isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolDefinition, ToolModule, ToolSpec } from '../../protocol/tool.ts';
+import { MAX_SCHEMA_VALUES } from './json-schema.ts';
 import { checkClaimed, compileCheck } from './validate-arguments.ts';
 import type { ValueCheck } from './validate-arguments.ts';
 
@@ -93,9 +94,9 @@ function admitSpec(tool: ToolSpec): ToolSpec {
 function schemaOf(schema: unknown, owner: string): JsonObject {
   let copy: unknown;
   try {
-    copy = frozenCopy(schema, MAX_SCHEMA_DEPTH);
+    copy = frozenCopy(schema, MAX_SCHEMA_DEPTH, { left: MAX_SCHEMA_VALUES });
   } catch (error) {
-    const message = `A schema of ${owner} is not JSON, or nested too deeply to be logged.`;
+    const message = `A schema of ${owner} is not JSON, or nested too deeply or too large to be logged.`;
     throw new ArgumentError(message, { cause: error });
   }
   if (!isPlainObject(copy)) refuse(owner, 'has a schema that is no object');

@@ -1,11 +1,18 @@
 import { JsonSchemaError } from '../../protocol/errors.ts';
 import { isPlainObject, losslessCopy } from '../../protocol/json.ts';
+import type { Budget, Json } from '../../protocol/json.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ObjectJsonSchema } from '../../protocol/session-events.ts';
 import { isScalarOf } from './json-type.ts';
 import { placeOf, within } from './place.ts';
 import type { Place } from './place.ts';
 
 export { validateJson } from './validate-json.ts';
+
+/** Written out, a schema of this size takes main some tens of milliseconds. */
+export const MAX_SCHEMA_VALUES = 100_000;
+/** Where a walk gives up. */
+const MAX_NODES = 2 * MAX_SCHEMA_VALUES;
 
 const CONSTRAINTS = [
   'type',
@@ -40,6 +47,31 @@ export function assertObjectJsonSchema(schema: unknown): asserts schema is Objec
   if (violations.length > 0) throw new JsonSchemaError(violations);
 }
 
+/**
+ * A copy of a schema, for which all that {@link assertObjectJsonSchema} says holds: what the
+ * caller's object says later, or at another reading, is not in it.
+ *
+ * @throws {JsonSchemaError} `UNSUPPORTED_SCHEMA`, also for one of more than
+ *   {@link MAX_SCHEMA_VALUES} values, each counted as often as it would be written.
+ */
+export function copyOfObjectJsonSchema(schema: unknown): ObjectJsonSchema {
+  const budget = { left: MAX_SCHEMA_VALUES };
+  let copy: Json;
+  try {
+    copy = losslessCopy(schema, budget);
+  } catch (error) {
+    // The walk says where and what. Beside that it is too large, or says something else by now.
+    assertObjectJsonSchema(schema);
+    throw new JsonSchemaError([
+      budget.left < 0
+        ? `the schema holds more than ${MAX_SCHEMA_VALUES} values, a shared part counted each time`
+        : `the schema cannot be read (${toErrorRecord(error).message})`,
+    ]);
+  }
+  assertObjectJsonSchema(copy);
+  return copy;
+}
+
 /** Everything that puts a schema outside the enforced subset; any root type. */
 export function schemaViolations(schema: unknown): string[] {
   return walked(schema).violations;
@@ -60,6 +92,14 @@ class SchemaWalk {
   rootType: unknown;
   /** The nodes from the root to the one being looked at. */
   readonly #ancestors = new Set<object>();
+  /**
+   * Nodes that were looked at. What they and all below them have wrong is told once, at the first
+   * place: shared parts would have as many places as there are paths to them. None of them can
+   * lead to a node that is open now: it would have been open, or looked at, then.
+   */
+  readonly #known = new Set<object>();
+  /** Of values in annotations. */
+  readonly #budget = { left: MAX_SCHEMA_VALUES };
   readonly #tasks: Task[] = [];
 
   run(schema: unknown): void {
@@ -74,9 +114,17 @@ class SchemaWalk {
     if (typeof value === 'object' && value !== null && this.#ancestors.has(value)) {
       return this.#report(place, 'is circular');
     }
+    if (this.#known.has(value as object)) return;
+    if (this.#known.size === MAX_NODES) {
+      // No end in sight: an accessor may give another node each time.
+      this.#report(place, `is one of more than ${MAX_NODES} schemas`);
+      this.#tasks.length = 0;
+      return;
+    }
     const node = this.#read(value, place);
     if (node === undefined) return;
     if (place === undefined) this.rootType = node.get('type');
+    this.#known.add(value as object);
     this.#ancestors.add(value as object);
     this.#tasks.push({ leave: value as object });
     this.#checkKeywords(node, place);
@@ -129,9 +177,10 @@ class SchemaWalk {
       }
     }
     for (const key of ['default', 'examples']) {
-      if (node.has(key) && !isLossless(node.get(key))) {
-        this.#report(within(place, key), 'must be lossless JSON');
-      }
+      if (!node.has(key) || this.#budget.left < 0) continue;
+      if (isLossless(node.get(key), this.#budget)) continue;
+      const isLarge = this.#budget.left < 0;
+      this.#report(within(place, key), isLarge ? 'is too large' : 'must be lossless JSON');
     }
   }
 
@@ -231,9 +280,9 @@ function readOr<T>(target: Record<string, unknown>, key: string, otherwise: T): 
   }
 }
 
-function isLossless(value: unknown): boolean {
+function isLossless(value: unknown, budget: Budget): boolean {
   try {
-    losslessCopy(value);
+    losslessCopy(value, budget);
     return true;
   } catch {
     // Not JSON, or unreadable: both mean no.

@@ -55,9 +55,12 @@ export class ToolRegistry {
   readonly #order: readonly string[];
   #version = 0;
 
-  /** @param o.toolOrder names in the order models see them; `*` stands for all others. */
-  constructor(o: { readonly toolOrder?: readonly string[] } = {}) {
-    this.#order = [...(o.toolOrder ?? [])];
+  /**
+   * @param o.toolOrder names in the order models see them; `*` stands for all others
+   * @throws {ArgumentError} when it is no list of names, or has one twice
+   */
+  constructor(o: { readonly toolOrder?: readonly string[] | undefined } = {}) {
+    this.#order = namesOf(o.toolOrder ?? [], 'The tool order is a list of names.');
     if (new Set(this.#order).size !== this.#order.length) {
       throw new ArgumentError('The tool order names a tool twice.');
     }
@@ -280,11 +283,14 @@ function add<T extends FoundTool>(layer: Map<string, T>, tool: T): () => boolean
   return () => layer.get(name) === tool && layer.delete(name);
 }
 
-function namesOf(names: unknown): readonly string[] {
-  if (!Array.isArray(names) || names.some((name) => typeof name !== 'string')) {
-    throw new ArgumentError('A tool filter takes lists of names.');
-  }
-  return [...(names as readonly string[])];
+function namesOf(
+  names: unknown,
+  problem = 'A tool filter takes lists of names.',
+): readonly string[] {
+  if (!Array.isArray(names)) throw new ArgumentError(problem);
+  const copy: unknown[] = [...(names as unknown[])];
+  if (copy.some((name) => typeof name !== 'string')) throw new ArgumentError(problem);
+  return copy as string[];
 }
 
 function list(names: readonly string[]): string {

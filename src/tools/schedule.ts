@@ -16,10 +16,6 @@ export class Schedule<Call extends object> {
     this.#capacity = capacity;
   }
 
-  get size(): number {
-    return this.#order.length;
-  }
-
   enter(call: Call): void {
     this.#order.push(call);
   }

@@ -89,6 +89,26 @@ describe('hooks', () => {
     expect(await ask(hooks)).toBe('last');
   });
 
+  it('leave nothing unhandled when they ask on and do not wait', async () => {
+    const hooks = chains();
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      hooks.on('ask', (_, next) => {
+        void next();
+        return 'mine';
+      });
+      hooks.on('ask', () => Promise.reject(new Error('nobody waits for it')));
+      expect(await ask(hooks)).toBe('mine');
+      // Told when the queue of microtasks is empty.
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+
   it('are refused when there is no such hook, or no function', () => {
     const hooks = chains();
     expect(() => hooks.on('asked' as 'ask', () => 'x')).toThrow('there are: ask, other');

@@ -3,6 +3,7 @@ import { deferred } from '../../src/base/deferred.ts';
 import type { SubagentRunEndInfo, SubagentRunInfo } from '../../src/subagents/lifecycle.ts';
 import type { SubagentRun } from '../../src/subagents/provider.ts';
 import {
+  brokenPromise,
   completed,
   rejection,
   stubAgent,
@@ -23,6 +24,14 @@ function observed(start: () => Promise<SubagentRun>) {
   runtime.subagents.registerProvider(stubProvider({ start }).provider);
   return { ...runtime, told, start: () => runtime.subagents.start('stub', runtime.request()) };
 }
+
+const unreadable = (key: string): object =>
+  Object.defineProperty({}, key, {
+    enumerable: true,
+    get() {
+      throw new Error('not to be read');
+    },
+  });
 
 /** Let the reactions to an already settled promise run. */
 const reactions = () => new Promise<void>((resolve) => void setImmediate(resolve));
@@ -113,6 +122,51 @@ describe('lifecycle', () => {
     const [, end] = told[1]!;
     expect(end).toMatchObject({ stopReason: 'max-tokens' });
     expect(end).not.toHaveProperty('lastAssistantMessage');
+  });
+
+  it('shows listeners a message that is none of the result, and that they cannot change', async () => {
+    const { run, settle } = stubRun();
+    const { told, start } = observed(async () => run);
+    const result = completed(text('Said.'));
+    await start();
+    settle(result);
+    await reactions();
+    const { lastAssistantMessage } = told[1]![1] as SubagentRunEndInfo;
+    expect(lastAssistantMessage).toEqual(result.output);
+    expect(Object.isFrozen(lastAssistantMessage)).toBe(true);
+    expect(Object.isFrozen(lastAssistantMessage![0])).toBe(true);
+    expect(Object.isFrozen(result.output)).toBe(false);
+    result.output.push(text('By its holder.'));
+    expect(lastAssistantMessage).toEqual([text('Said.')]);
+  });
+
+  it.each<[string, () => unknown]>([
+    ['a function', () => [() => 'Said.']],
+    ['what cannot be read', () => [unreadable('text')]],
+    ['a list that cannot be read', () => new Proxy([], { ownKeys: () => expect.unreachable() })],
+    ['more than anyone says', () => Array.from({ length: 100_001 }, () => null)],
+  ])('leaves the message out of the end when it is %s', async (_, output) => {
+    const { run, settle } = stubRun();
+    const { told, start, logger } = observed(async () => run);
+    await start();
+    settle({ output: output() as never, stopReason: 'completed' });
+    await reactions();
+    expect(told[1]![1]).toMatchObject({ stopReason: 'completed' });
+    expect(told[1]![1]).not.toHaveProperty('lastAssistantMessage');
+    expect(logger.warnings).toEqual([]);
+  });
+
+  it.each<[string, () => unknown]>([
+    ['cannot be waited for', brokenPromise],
+    ['has no stop reason to read', () => Promise.resolve(unreadable('stopReason'))],
+    ['has no output to read', () => Promise.resolve(unreadable('output'))],
+  ])('ends a run once whose result %s', async (_, result) => {
+    const { run } = stubRun();
+    const { told, start } = observed(async () => ({ ...run, result: result() as never }));
+    await start();
+    await reactions();
+    expect(told.map(([edge]) => edge)).toEqual(['start', 'end']);
+    expect(told[1]![1]).toMatchObject({ stopReason: 'error' });
   });
 
   it('ends a run whose result rejects with an error, and leaves the failure to its holder', async () => {

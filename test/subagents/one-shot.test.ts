@@ -8,6 +8,7 @@ import type {
 } from '../../src/subagents/provider.ts';
 import {
   ALL_CAPABILITIES,
+  brokenPromise,
   completed,
   NO_CAPABILITIES,
   rejection,
@@ -31,6 +32,14 @@ async function startWith(
   const error = await rejection(runtime.subagents.start('stub', runtime.request(request)));
   return { error, requests, parent: runtime.parent };
 }
+
+/** The same, but for one part that throws when it is read. */
+const unreadable = (whole: object, key: string): object =>
+  Object.defineProperty({ ...whole }, key, {
+    get() {
+      throw new Error('not to be read');
+    },
+  });
 
 const refused = (flag: string) =>
   expect.objectContaining({
@@ -252,6 +261,10 @@ describe('start', () => {
     ['no result', (run) => ({ ...run, result: undefined })],
     ['no way to dispose it', (run) => ({ ...run, dispose: undefined })],
     ['an agent of another id', (run) => ({ ...run, localAgent: stubAgent('other') })],
+    ['an id that cannot be read', (run) => unreadable(run, 'id')],
+    ['a disposal that cannot be read', (run) => unreadable(run, 'dispose')],
+    ['a promise that throws, and no id', (run) => ({ ...run, result: brokenPromise(), id: '' })],
+    ['a result with no then to read', (run) => ({ ...run, result: unreadable({}, 'then') })],
   ])('refuses a provider that returns %s as its run, and tells nothing of it', async (_, made) => {
     const { subagents, request, logger } = testRuntime();
     const stub = stubRun();
@@ -264,8 +277,8 @@ describe('start', () => {
     expect(error).toBeInstanceOf(ArgumentError);
     expect((error as Error).message).toMatch(/provider "stub"/);
     expect(told).toEqual([]);
-    const isDisposable = typeof (returned as SubagentRun | undefined)?.dispose === 'function';
-    expect(stub.disposals).toBe(isDisposable ? 1 : 0);
+    const dispose = Object.getOwnPropertyDescriptor(Object(returned), 'dispose')?.value as unknown;
+    expect(stub.disposals).toBe(typeof dispose === 'function' ? 1 : 0);
     expect(logger.warnings).toEqual([]);
     // Nobody holds its result any more: no failure of it is unhandled.
     const { result } = Object(returned) as SubagentRun;

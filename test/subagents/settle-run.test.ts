@@ -7,7 +7,7 @@ import {
   MAX_DIAGNOSTIC_BYTES,
   settleRun,
 } from '../../src/subagents/settle-run.ts';
-import { completed, stubRun, text } from './stubs.ts';
+import { brokenPromise, completed, stubRun, text } from './stubs.ts';
 
 describe('settleRun', () => {
   it.each<[SubagentResult, unknown]>([
@@ -46,6 +46,13 @@ describe('settleRun', () => {
     await settleRun(slow);
     order.push('told');
     expect(order).toEqual(['released', 'told']);
+  });
+
+  it('releases a run whose result cannot even be waited for', async () => {
+    const stub = stubRun();
+    const outcome = await settleRun({ ...stub.run, result: brokenPromise() });
+    expect(outcome).toEqual({ kind: 'failed', reason: 'not to be waited for' });
+    expect(stub.disposals).toBe(1);
   });
 
   it('says something even of a failure that says nothing', async () => {

@@ -146,7 +146,7 @@ describe('spawn with an output schema and hooks', () => {
     expect(told).toEqual([[child, 1, 1, 'structured_output', { count: 1 }]]);
   });
 
-  it.each([1_000, 50_000])(
+  it.each([1_000, 40_000])(
     'is not made for a schema of %d levels, which no log can hold',
     async (levels) => {
       await using t = await spawning();

@@ -118,10 +118,20 @@ describe('spawn with an output schema', () => {
       persona: 'You count.',
       script: [{ toolCalls: [handsIn({ count: 1 })] }, 'Hello.'],
     });
+    for (const order of [191, 190.5, 189.5, 189]) {
+      t.harness.prompt.section({ name: `s${order}`, order, text: `At ${order}.` });
+    }
     await t.run({ outputSchema: schema });
     await t.ask('Hi.');
-    const [child, root] = t.model.requests.map(({ system }) => system);
-    expect(child).toMatch(/^You count\.\n\n.*structured_output/);
-    expect(root).toBe('You count.');
+    const [child, root] = t.model.requests.map(({ system }) => system?.split('\n\n'));
+    expect(child).toEqual([
+      'You count.',
+      'At 189.',
+      'At 189.5.',
+      expect.stringContaining('`structured_output`') as string,
+      'At 190.5.',
+      'At 191.',
+    ]);
+    expect(root).toEqual(['You count.', 'At 189.', 'At 189.5.', 'At 190.5.', 'At 191.']);
   });
 });

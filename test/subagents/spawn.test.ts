@@ -247,8 +247,11 @@ describe('spawn', () => {
   });
 
   it('writes its descriptor once, in its first turn, before the first step', async () => {
-    await using t = await spawning({ script: ['Done.'] });
+    const { tool } = lookTool();
+    const step = { toolCalls: [{ name: 'look', arguments: {} }] };
+    await using t = await spawning({ tools: [tool], script: [step, step, 'Done.'] });
     const { child } = await t.run({ label: 'read the docs' });
+    expect(eventTypes(child.session).filter((type) => type === 'step/start')).toHaveLength(3);
     expect(eventTypes(child.session).slice(0, 6)).toEqual([
       'agent/inbox/spliced',
       'turn/start',

@@ -1,9 +1,11 @@
 /** Edge fakes: an agent that only has an identity, a provider that only counts, a logger. */
+import { vi } from 'vitest';
 import type { ContentBlock } from '../../protocol/content.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../../src/agent/agent.ts';
 import { deferred } from '../../src/base/deferred.ts';
+import { NO_START_CAPABILITIES } from '../../src/subagents/provider.ts';
 import type { Logger } from '../../src/base/logger.ts';
 import type {
   ResolvedSubagentStartRequest,
@@ -21,12 +23,7 @@ export const ALL_CAPABILITIES: SubagentCapabilities = {
   toolFilter: true,
   persona: true,
 };
-export const NO_CAPABILITIES: SubagentCapabilities = {
-  outputSchema: false,
-  depthLimit: false,
-  toolFilter: false,
-  persona: false,
-};
+export const NO_CAPABILITIES = NO_START_CAPABILITIES;
 
 export const text = (value: string): ContentBlock => ({ type: 'text', text: value });
 
@@ -125,3 +122,12 @@ export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
     () => undefined,
     (error: unknown) => error,
   );
+
+/** A promise whose `then` throws. */
+export function brokenPromise(): Promise<never> {
+  const promise = new Promise<never>(() => {});
+  vi.spyOn(promise, 'then').mockImplementation(() => {
+    throw new Error('not to be waited for');
+  });
+  return promise;
+}

@@ -1,11 +1,23 @@
 import { createContext, runInContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { JsonSchemaError } from '../../protocol/errors.ts';
-import { assertObjectJsonSchema, schemaViolations } from '../../src/tools/json-schema.ts';
+import {
+  assertObjectJsonSchema,
+  copyOfObjectJsonSchema,
+  schemaViolations,
+} from '../../src/tools/json-schema.ts';
 
 /** The violations of an object schema with one property `x` of the given schema. */
 const inProperty = (x: unknown): string[] =>
   schemaViolations({ type: 'object', properties: { x } });
+
+/** A part below so many levels, each of which has it twice. */
+function shared(part: object, levels: number): object {
+  for (let level = 0; level < levels; level++) {
+    part = { type: 'object', properties: { a: part, b: part } };
+  }
+  return part;
+}
 
 describe('a schema in the enforced subset', () => {
   it('is accepted whole', () => {
@@ -221,6 +233,48 @@ describe('a schema outside of the subset', () => {
     expect(inProperty(circular)).toEqual([`${at}.items.items" is circular`]);
   });
 
+  it('is looked at once, however many paths lead to a part of it', () => {
+    let visits = 0;
+    const leaf = Object.defineProperty({}, 'type', {
+      enumerable: true,
+      get: () => (visits++, 'text'),
+    });
+    expect(inProperty(shared(leaf, 60))).toEqual([
+      expect.stringMatching(/properties\.a\.type" must be one of/) as string,
+    ]);
+    expect(visits).toBe(1);
+  });
+
+  it('is refused for each way back to an open part, also from a shared one', () => {
+    const root: { type: string; properties: Record<string, unknown> } = {
+      type: 'object',
+      properties: {},
+    };
+    const part = { type: 'array', items: root };
+    Object.assign(root.properties, { a: part, b: part, c: { type: 'array', items: part } });
+    expect(schemaViolations(root)).toEqual(['"properties.a.items" is circular']);
+    const twice = { type: 'object', properties: { a: { items: 1 }, b: root } };
+    expect(schemaViolations(twice)).toEqual([
+      '"properties.a" has "items" without a "type"',
+      '"properties.b.properties.a.items" is circular',
+    ]);
+  });
+
+  it('is refused when it never ends', () => {
+    const endless = (): object =>
+      Object.defineProperty({ type: 'array' }, 'items', { enumerable: true, get: endless });
+    expect(inProperty(endless())).toEqual([
+      expect.stringMatching(/is one of more than 200000 schemas/) as string,
+    ]);
+    expect(() => copyOfObjectJsonSchema(endless())).toThrow(JsonSchemaError);
+  });
+
+  it('is refused for annotations that share so much that they could not be written', () => {
+    expect(inProperty({ default: shared({}, 60), examples: [1] })).toEqual([
+      `${at}.default" is too large`,
+    ]);
+  });
+
   it('is refused, not obeyed, when it is a trap', () => {
     const trap = new Proxy(
       {},
@@ -242,5 +296,31 @@ describe('a schema outside of the subset', () => {
     const violations = inProperty(schema);
     expect(violations).toHaveLength(1);
     expect(violations[0]!.length).toBeLessThan(200);
+  });
+});
+
+describe('a copy of a schema', () => {
+  it('is what was checked, though the schema says something else at the next reading', () => {
+    const types = ['integer'];
+    const n = Object.defineProperty({}, 'type', { enumerable: true, get: () => types.shift() });
+    expect(copyOfObjectJsonSchema({ type: 'object', properties: { n } })).toEqual({
+      type: 'object',
+      properties: { n: { type: 'integer' } },
+    });
+  });
+
+  it('has each shared part in every place, as long as it can be written', () => {
+    const copy = JSON.stringify(copyOfObjectJsonSchema(shared({ type: 'null' }, 3)));
+    expect(copy.match(/null/g)).toHaveLength(8);
+    expect(() => copyOfObjectJsonSchema(shared({ type: 'null' }, 60))).toThrow(
+      /holds more than 100000 values, a shared part counted each time/,
+    );
+  });
+
+  it('is not made of what is outside of the subset, for all that is wrong with it', () => {
+    const schema = { type: 'object', default: () => {}, properties: { x: { type: 'text' } } };
+    expect(() => copyOfObjectJsonSchema(schema)).toThrow(
+      /"default" must be lossless JSON; "properties.x.type" must be/,
+    );
   });
 });

@@ -24,7 +24,25 @@ describe('registering a tool', () => {
     const registry = new ToolRegistry({ toolOrder: ['z', '*', 'a'] });
     for (const name of ['a', 'c', 'b', 'z']) registry.register(tool(name));
     expect(names(registry.scope())).toEqual(['z', 'b', 'c', 'a']);
-    expect(() => new ToolRegistry({ toolOrder: ['a', 'a'] })).toThrow(invalid);
+  });
+
+  it.each([[['a', 'a']], [['a', 1]], [Array(2)], ['ab'], [{ 0: 'a' }]])(
+    'refuses %j as an order',
+    (toolOrder) => {
+      const make = (): unknown => new ToolRegistry({ toolOrder: toolOrder as never });
+      expect(make).toThrow(invalid);
+    },
+  );
+
+  it('refuses a schema that its shared parts make too large to write', () => {
+    let parameters: object = { type: 'object' };
+    for (let level = 0; level < 60; level++) {
+      parameters = { type: 'object', properties: { a: parameters, b: parameters } };
+    }
+    const register = (): unknown =>
+      new ToolRegistry().register({ ...tool('a'), parameters: parameters as never });
+    expect(register).toThrow(invalid);
+    expect(register).toThrow(/too large/);
   });
 
   it('refuses a second tool of one name until the first is withdrawn', () => {
@@ -233,6 +251,8 @@ describe('a filter', () => {
     expect(() => scope.restrict({})).toThrow(empty);
     expect(() => scope.restrict({ allow: 'a' as never })).toThrow(invalid);
     expect(() => scope.restrict({ deny: [1 as never] })).toThrow(invalid);
+    expect(() => scope.restrict({ allow: [], denied: ['a'] } as never)).toThrow(/has no "denied"/);
+    expect(() => scope.restrict(['a'] as never)).toThrow(invalid);
     scope.restrict({ allow: [] });
     scope.assertFilters();
     expect(names(scope)).toEqual([]);

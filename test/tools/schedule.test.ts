@@ -42,7 +42,7 @@ it('keeps exclusive calls alone, the cap, and the order, whoever settles first',
         const all = kinds.map((_, id) => id);
         expect(started).toEqual(all);
         expect(told).toEqual(all.filter((id) => !dropped.includes(id)));
-        expect(schedule.size).toBe(0);
+        expect(schedule.takeAll()).toEqual([]);
       },
     ),
   );
