@@ -62,7 +62,8 @@ export class OpenTurn {
   cancel(cause: CancelCause): boolean {
     if (this.#cause !== undefined) return false;
     this.#cause = cause;
-    this.#controller.abort(new DOMException(`Cancelled: ${cause.kind}.`, 'AbortError'));
+    const why = { name: 'AbortError', cause };
+    this.#controller.abort(new DOMException(`Cancelled: ${cause.kind}.`, why));
     return true;
   }
 

@@ -105,7 +105,7 @@ describe('spawn', () => {
     await asked.wait();
     controller.abort();
     expect(await run.result).toEqual({ output: [text('Half')], stopReason: 'aborted' });
-    expect(String(signals[0]!.reason)).toMatch(/parent/);
+    expect((signals[0]!.reason as DOMException).cause).toEqual({ kind: 'parent' });
     expect(turnEnd(run.localAgent!)).toEqual({ kind: 'aborted', reason: { kind: 'parent' } });
     await run.dispose();
   });
