@@ -280,15 +280,11 @@ function deskPorts(
         },
         call === undefined ? {} : { sources: [call.seq] },
       );
-      // An agent that is being ended reads nothing more.
-      if (agent.isClosing) return;
       for (const { content, source } of result.contexts) {
-        try {
-          agent.inject(createUserMessage(content, source));
-        } catch (error) {
-          // Ended by an observer of the one before: the result itself stands in the log.
-          if (!agent.isClosing) throw error;
-        }
+        // An agent that is being ended reads nothing more. An observer of the result, or of the
+        // context before, may just have ended it.
+        if (agent.isClosing) return;
+        agent.inject(createUserMessage(content, source));
       }
     },
   };

@@ -33,6 +33,29 @@ describe('a message that is none', () => {
   });
 });
 
+describe('a message that is nested deeply', () => {
+  const nested = (depth: number): object => {
+    let value: object = {};
+    for (let level = 1; level < depth; level++) value = { x: value };
+    return value;
+  };
+
+  it('is made down to 900 levels, which a log can hold', async () => {
+    await using rt = await testHarness({ script: ['Hello.'] });
+    // The message, its content, and the block are levels as well.
+    await rt.ask(createUserMessage([{ type: 'x', x: nested(897) } as never]));
+    expect(rt.model.requests).toHaveLength(1);
+  });
+
+  it.each<[string, () => UserMessage]>([
+    ['content', () => createUserMessage([{ type: 'x', x: nested(898) } as never])],
+    ['content without end', () => createUserMessage([{ type: 'x', x: nested(50_000) } as never])],
+    ['source', () => createUserMessage('hi', { kind: 'x', x: nested(899) } as never)],
+  ])('is refused for its %s below that', (_, make) => {
+    expect(make).toThrow(INVALID);
+  });
+});
+
 it('refuses to cancel for no cause', async () => {
   await using rt = await testHarness();
   for (const cause of ['stop', undefined, { kind: 'whim' }]) {

@@ -102,6 +102,20 @@ describe('a parent that is told to stop while its call waits for a child', () =>
   });
 });
 
+it('a call that stops right before the grace is over has a thread that may hear of it', async () => {
+  const tool = deafTool();
+  await using rt = await delegating({ tools: [tool], script: [callsDeaf, 'On.'] });
+  await running(rt, 1);
+  rt.root.cancel(USER);
+  await rt.clock.advance(4_999);
+  tool.held.open();
+  await rt.clock.advance(1);
+  await rt.root.whenIdle();
+  await rt.ask('on');
+  expect(ends(rt.root.session)).toEqual(['aborted user', 'completed']);
+  expect(rt.threads.all).toHaveLength(1);
+});
+
 describe('a call on main that does not stop', () => {
   it('is given up once a child would have been gone, and its agent keeps its thread', async () => {
     const tool = deafTool();
