@@ -9,7 +9,7 @@ import type { TestHarness } from '../support/harness.ts';
 import { settled, until } from '../support/until.ts';
 import { ends, shown } from './agent-words.ts';
 
-const nameless = { ...message('Psst.'), source: { kind: '' } } as UserMessage;
+const nameless = { ...message('Psst.'), source: { kind: '' } } as unknown as UserMessage;
 const parameters = { type: 'object' };
 const calls = (name: string, args: object = {}) => ({ toolCalls: [{ name, arguments: args }] });
 const results = ({ events }: TestHarness['root']['session']): unknown[] =>

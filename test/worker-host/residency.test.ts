@@ -34,6 +34,7 @@ function resident() {
     },
     clock,
     startMs: 1_000,
+    keepsState: false,
     services: (): HostServices => ({
       claim: unasked,
       callTool: unasked,
