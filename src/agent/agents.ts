@@ -122,16 +122,21 @@ export class Agents {
   async createManaged(options: CreateAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'create');
     const { sessions } = this.#options;
-    const { sessionId, meta, seed, owner } = options;
+    const { sessionId, meta, seed, owner, identity } = options;
     return this.#make(options, owner, options.descriptor, false, async () => {
       if (sessionId !== undefined && (await sessions.isStored(sessionId as SessionId))) {
         throw new ArgumentError(`The session "${sessionId}" is stored already: resume it.`);
       }
-      return sessions.prepare({
+      const session = sessions.prepare({
         ...(sessionId === undefined ? {} : { id: sessionId as SessionId }),
         ...(meta === undefined ? {} : { meta }),
         ...(seed === undefined ? {} : { seed }),
       });
+      if (identity !== undefined) {
+        session.append('subagent/descriptor', identity);
+        session.append('session/end-seed', {});
+      }
+      return session;
     });
   }
 
@@ -163,9 +168,15 @@ export class Agents {
     return this.#tracked(this.#makeHost(options));
   }
 
+  /** Begin the end of every agent, in this tick; what waits for them is kept. Idempotent. */
+  halt(): void {
+    this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
+    for (const entry of this.#entries.values()) entry.halt({ kind: 'disposed' }, 'keep');
+  }
+
   /** End every agent, keeping what waits for them. Resolves at quiescence. */
   async close(): Promise<void> {
-    this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
+    this.halt();
     // All of them in this tick, parents and children alike, so that every deadline starts now.
     const ends = this.#endAll();
     await Promise.allSettled([...this.#making]);
@@ -260,7 +271,9 @@ export class Agents {
     );
     const { signal, release } = joinSignals([this.#closing.signal, options.signal, owning?.ending]);
     const made = deferred<void>();
-    owning?.makings.add(made.promise);
+    const waiting =
+      owning ?? (options.startedBy === undefined ? undefined : this.#entryOf(options.startedBy));
+    waiting?.makings.add(made.promise);
     const scope = new Scope();
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
@@ -312,7 +325,7 @@ export class Agents {
       throw error;
     } finally {
       made.resolve();
-      owning?.makings.delete(made.promise);
+      waiting?.makings.delete(made.promise);
       release();
     }
   }

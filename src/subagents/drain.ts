@@ -1,0 +1,105 @@
+/** Ends of several residencies at once: what is closed, what is selected, what is waited for. */
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { SubagentError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { Agent } from '../agent/agent.ts';
+import type { PendingInput } from '../agent/agent-host.ts';
+import type { Activation } from './activation.ts';
+import { notYours } from './activations.ts';
+import type { Activations } from './activations.ts';
+import { isLive, lineageOf } from './lineage.ts';
+
+/** All of them, for good. */
+export async function drainAll(activations: Activations, pending: PendingInput): Promise<void> {
+  activations.services.admission.closeAll();
+  const open = (): Promise<void>[] => endTopmost(activations, activations.list(), pending);
+  const ends = open();
+  // What was being made when admission closed ends by itself; what got through is ended here.
+  await activations.giveUp('all');
+  await settleAll([...ends, ...open()]);
+}
+
+/**
+ * All below these very agents, which take on nothing new from this tick on. They themselves stay.
+ * Drains of one root join.
+ */
+export async function drainDescendants(
+  activations: Activations,
+  parents: readonly Agent[],
+  pending: PendingInput,
+): Promise<void> {
+  const { agents, admission } = activations.services;
+  const roots = [...new Set(parents)].filter((parent) => isLive(agents, parent));
+  if (roots.length === 0) return;
+  const below = (): Activation[] =>
+    activations
+      .list()
+      .filter((one) => roots.some((root) => one.agent !== root && one.ancestry.has(root)));
+  for (const root of roots) admission.close(root, []);
+  const open = (): Promise<void>[] => {
+    const selected = below();
+    for (const root of roots) {
+      for (const { ancestry, agent } of selected) {
+        if (ancestry.has(root)) admission.close(root, membersOf(activations, root, agent));
+      }
+    }
+    return endTopmost(activations, selected, pending);
+  };
+  const ends = open();
+  await activations.giveUp(roots);
+  await settleAll([...ends, ...open()]);
+}
+
+/**
+ * Some children of this very parent, and what they own.
+ * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended
+ */
+export async function drainChildren(
+  activations: Activations,
+  parent: Agent,
+  ids: readonly SessionId[],
+): Promise<void> {
+  if (!isLive(activations.services.agents, parent)) {
+    throw new SubagentError('UNAUTHORIZED', `"${parent?.id}" is not the live agent of that id.`);
+  }
+  const selected = [...new Set(ids)].flatMap((id) => activations.get(id) ?? []);
+  for (const { id, parentId, ancestry } of selected) {
+    if (parentId !== parent.id || !ancestry.has(parent)) throw notYours(id, parent);
+  }
+  await settleAll(selected.map((one) => activations.end(one, 'discard')));
+}
+
+/** A live agent below a root, and what lies between them. */
+function membersOf(activations: Activations, root: Agent, agent: Agent): readonly Agent[] {
+  const lineage = lineageOf(activations.services.agents, agent);
+  const end = lineage.indexOf(root);
+  return end === -1 ? [agent] : lineage.slice(0, end);
+}
+
+/** Those above first, in this tick; each ends those it owns. */
+function endTopmost(
+  activations: Activations,
+  selected: readonly Activation[],
+  pending: PendingInput,
+): Promise<void>[] {
+  const among = new Set(selected);
+  const isTop = ({ owner }: Activation): boolean => owner === undefined || !among.has(owner);
+  const tops = selected.filter(isTop);
+  const rest = selected.filter((one) => !isTop(one));
+  return [...tops, ...rest].map((one) => activations.end(one, pending));
+}
+
+/** Every end is waited for; the failures are told together. */
+async function settleAll(ends: readonly Promise<void>[]): Promise<void> {
+  const settled = await Promise.allSettled(new Set(ends));
+  const failures = new Set(
+    settled.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : [])),
+  );
+  if (failures.size === 0) return;
+  const [first] = failures;
+  throw new SubagentError(
+    'ACTIVATION_TEARDOWN_FAILED',
+    `Subagents could not be released cleanly: ${[...failures].map((failure) => toErrorRecord(failure).message).join('; ')}`,
+    { cause: failures.size === 1 ? first : new AggregateError(failures) },
+  );
+}
