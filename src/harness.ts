@@ -168,8 +168,13 @@ export class Harness {
     const failures: unknown[] = [];
     const step = (work: Promise<void>): Promise<void> =>
       work.catch((error: unknown) => void failures.push(error));
-    // Starts that wait for a thread end first; then the agents; then what kept them.
-    await Promise.all([step(this.#workerHost.close()), step(this.agents.close())]);
+    // In this tick all are told to stop and nothing new is taken on. Children that go on are
+    // released first, from the bottom up; then the agents; then what kept them.
+    const drained = step(this.subagents.close());
+    this.agents.halt();
+    const threads = step(this.#workerHost.close());
+    await drained;
+    await Promise.all([threads, step(this.agents.close())]);
     await step(this.sessions.close());
     assertTornDown('The harness', failures);
   }
@@ -232,7 +237,12 @@ export async function buildHarness(
     clock,
     logger,
   });
-  const subagents = new SubagentRuntime({ agents, logger, maxDepth: limits.maxDepth });
+  const subagents = new SubagentRuntime({
+    agents,
+    continuable: { agents, sessions },
+    logger,
+    maxDepth: limits.maxDepth,
+  });
   const harness = new Harness({
     agents,
     hooks,

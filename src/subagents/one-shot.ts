@@ -26,6 +26,8 @@ export interface OneShotContext {
   readonly lifecycle: SubagentLifecycle;
   readonly remote: RemoteRuns;
   readonly logger: Logger;
+  /** Throws when the parent may start nothing, because it is being ended. */
+  assertAdmits(parent: Agent): void;
   /** Holds for every child, whatever its provider can do. */
   readonly maxDepth: number | undefined;
 }
@@ -71,6 +73,7 @@ export async function startOneShot(
       notAnAgent(parent) ?? `"${printed(parent.id)}" is not live here: it has ended, or never was`;
     throw new SubagentError('UNAUTHORIZED', `Cannot start a child of this parent: ${problem}.`);
   }
+  context.assertAdmits(parent);
   assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
   const provider = context.providers.get(name);
   if (provider === undefined) {
