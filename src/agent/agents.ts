@@ -3,6 +3,7 @@
  * of it before its last, synchronous span, and whatever fails before leaves nothing.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
+import type { UserMessage } from '../../protocol/content.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
@@ -57,6 +58,8 @@ export class Agents {
   readonly #entries = new Map<Agent, Entry>();
   readonly #registries: Registries;
   readonly #making = new Set<Promise<unknown>>();
+  /** Logs that whoever made them begins to keep. */
+  readonly #heldBack = new WeakSet<Session>();
   readonly #closing = new AbortController();
 
   constructor(options: AgentsOptions) {
@@ -75,13 +78,20 @@ export class Agents {
     // The log of a new session is kept from its first accepted message on, in one transaction
     // with it: an agent that was never told anything leaves no row. If that write fails, the
     // next message tries again.
-    this.observers.on('agent/inbox/inserted', ({ agent }) => sessions.accept(agent.session));
+    this.observers.on('agent/inbox/inserted', ({ agent: { session } }) => {
+      if (!this.#heldBack.has(session)) sessions.accept(session);
+    });
     sessions.observers.on('session/lost', ({ session, error }) => this.#lost(session, error));
   }
 
   /** The live agent of this id. Holding it lets one act as that agent, not dispose it. */
   get(id: SessionId): Agent | undefined {
     return this.#directory.get(id);
+  }
+
+  /** A message for a turn of its own that wakes nobody. For whoever manages the agent's life. */
+  enqueue(agent: Agent, message: UserMessage): void {
+    this.#entries.get(agent)?.enqueue(message);
   }
 
   /** In the order of their publication. */
@@ -96,8 +106,8 @@ export class Agents {
   }
 
   /**
-   * Have something ended with every agent that ends: called in the tick in which its end begins,
-   * after it was halted. The agent stays registered until the returned promise settles; a
+   * Have something ended with every agent that ends: called once, in the tick in which its end
+   * begins, right after it was halted. The agent stays registered until the returned promise settles; a
    * rejection is a failure of that end. Returns the idempotent disposer.
    */
   onEnding(end: (agent: Agent, pending: PendingInput) => Promise<void>): () => void {
@@ -133,6 +143,7 @@ export class Agents {
         ...(seed === undefined ? {} : { seed }),
       });
       if (identity !== undefined) {
+        this.#heldBack.add(session);
         session.append('subagent/descriptor', identity);
         session.append('session/end-seed', {});
       }

@@ -53,7 +53,10 @@ export interface CreateAgentOptions extends MakeOptions {
   readonly owner?: Agent;
   /** Written once, in the agent's first turn. */
   readonly descriptor?: SubagentDescriptor;
-  /** Stands in its log from the beginning, right after what the seed gives. */
+  /**
+   * Stands in its log from the beginning, right after what the seed gives. Nothing of that log is
+   * kept, whatever the agent is told, before whoever makes it calls `sessions.accept`.
+   */
   readonly identity?: SubagentDescriptor;
 }
 

@@ -3,9 +3,10 @@
  * and released. Every decision about one child is made under that child's lock; everything that
  * must not be torn apart is one span without an await.
  */
-import { toErrorRecord } from '../../protocol/error-record.ts';
+import { printed, toErrorRecord } from '../../protocol/error-record.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { ManagedHandle, PendingInput } from '../agent/agent-host.ts';
 import type { Agents } from '../agent/agents.ts';
@@ -17,9 +18,9 @@ import type { UserMessage } from '../../protocol/content.ts';
 import { Activation } from './activation.ts';
 import type { Admission } from './admission.ts';
 import type { SubagentLifecycle } from './lifecycle.ts';
-import { isLive, lineageOf } from './lineage.ts';
+import { idOf, isLive, lineageOf } from './lineage.ts';
 import { deliverNotice } from './notices.ts';
-import { failedSettlement, settlementOf } from './settlement.ts';
+import { failedSettlement, isTold, settlementOf } from './settlement.ts';
 import type { Settlement } from './settlement.ts';
 
 export interface ActivationServices {
@@ -55,6 +56,8 @@ export class Activations {
   readonly lock = new KeyLock<SessionId>();
   readonly #resident = new Map<SessionId, Activation>();
   readonly #materialising = new Set<Materialisation>();
+  /** Agents whose session is another process's now. */
+  readonly #lost = new WeakSet<Agent>();
 
   constructor(services: ActivationServices) {
     this.services = services;
@@ -66,15 +69,20 @@ export class Activations {
     observers.on('agent/inbox/claimed', ({ agent, message }) => this.#left(agent, message.id));
     observers.on('agent/inbox/discarded', ({ agent, message }) => {
       const activation = this.of(agent);
-      if (activation?.disposal !== undefined) activation.discarded++;
+      if (activation?.disposal !== undefined && isTold(message)) activation.discarded++;
       this.#left(agent, message.id);
     });
     observers.on('agent/disposed', ({ agent }) => services.admission.forget(agent));
+    services.sessions?.observers.on('session/lost', ({ session }) => {
+      const agent = services.agents.get(session.id);
+      if (agent !== undefined) this.#lost.add(agent);
+    });
   }
 
   /** The residency of this very agent. */
   of(agent: Agent): Activation | undefined {
-    const activation = this.#resident.get(agent.id);
+    const id = idOf(agent);
+    const activation = id === undefined ? undefined : this.#resident.get(id);
     return activation?.agent === agent ? activation : undefined;
   }
 
@@ -91,10 +99,12 @@ export class Activations {
     const below = [...this.#materialising].filter(
       ({ lineage }) => roots === 'all' || roots.some((root) => lineage.includes(root)),
     );
-    for (const { ending } of below) {
-      ending.abort(
-        new SubagentError('DRAINING', 'What this child was to belong to is being ended.'),
-      );
+    const { admission } = this.services;
+    for (const { lineage, ending } of below) {
+      const [parent] = lineage;
+      const isClosed = roots === 'all' || (parent !== undefined && admission.isClosed(parent));
+      const text = 'What this child was to belong to is being ended.';
+      ending.abort(new SubagentError(isClosed ? 'DRAINING' : 'ACTIVATION_CLOSING', text));
     }
     await Promise.all(below.map(({ settled }) => settled));
   }
@@ -124,7 +134,8 @@ export class Activations {
         activation.ownedBy(this.of(parent));
         activation.end = lifecycle.start(parent, { provider, id: childId, local: true });
       } catch (error) {
-        await this.end(activation, 'discard').catch((failure: unknown) =>
+        // Kept: what an earlier life left waiting was not addressed to this attempt.
+        await this.end(activation, 'keep').catch((failure: unknown) =>
           this.#warn(activation, failure),
         );
         throw error;
@@ -139,23 +150,26 @@ export class Activations {
 
   /**
    * The parent may take on work for children now.
-   * @throws {SubagentError} `DRAINING`, `ACTIVATION_CLOSING`, `UNAUTHORIZED`
+   * @throws {SubagentError} `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`
    */
   assertAdmits(parent: Agent): void {
     this.services.admission.assertOpen(parent);
+    if (!isLive(this.services.agents, parent)) {
+      const id = printed(idOf(parent));
+      throw new SubagentError('UNAUTHORIZED', `"${id}" is not the live agent of that id.`);
+    }
     if (this.of(parent)?.disposal !== undefined) {
       throw new SubagentError(
         'ACTIVATION_CLOSING',
         `The subagent "${parent.id}" is being released: it starts and tells nobody any more.`,
       );
     }
-    if (!isLive(this.services.agents, parent)) {
-      throw new SubagentError('UNAUTHORIZED', `"${parent.id}" is not the live agent of that id.`);
-    }
   }
 
   /**
    * Give a resident child a message: one span. Its id is known here before anybody is told of it.
+   * @returns what resolves when the message is kept, and rejects with a `StoreError` when it could
+   *   not be and was withdrawn; never unhandled
    * @throws whatever keeps it from being accepted; then nothing of it is left
    */
   submit(
@@ -163,7 +177,7 @@ export class Activations {
     parent: Agent,
     message: UserMessage,
     signal: AbortSignal,
-  ): MessageId {
+  ): { readonly kept: Promise<void> } {
     signal.throwIfAborted();
     this.assertAdmits(parent);
     if (activation.disposal !== undefined) {
@@ -175,7 +189,13 @@ export class Activations {
     if (activation.parentId !== parent.id) throw notYours(activation.id, parent);
     activation.ownedBy(this.of(parent));
     this.account(activation, message.id, () => activation.agent.followup(message));
-    return message.id;
+    // Asked for in this span: a write that fails before it is asked for would be made again, and
+    // the message be withdrawn all the same.
+    const kept = activation.agent.session.committed().then(() => {
+      activation.hasAccepted = true;
+    });
+    kept.catch(() => {});
+    return { kept };
   }
 
   /** Send something waking to a resident child, which is running until that has left its inbox. */
@@ -191,15 +211,6 @@ export class Activations {
     }
   }
 
-  /**
-   * Wait until what was submitted is kept.
-   * @throws {StoreError} (rejects) when it could not be; it was withdrawn then
-   */
-  async kept(activation: Activation): Promise<void> {
-    await activation.agent.session.committed();
-    activation.hasAccepted = true;
-  }
-
   /** Judge, under its lock, whether a child is settled, and open its end in the same section. */
   review(activation: Activation): void {
     if (activation.disposal !== undefined || activation.isUnderReview) return;
@@ -207,7 +218,7 @@ export class Activations {
     void this.lock.run(activation.id, () => {
       activation.isUnderReview = false;
       if (activation.disposal !== undefined || activation.state !== 'settled') return;
-      this.end(activation, 'keep').catch((error: unknown) => this.#warn(activation, error));
+      this.endUnattended(activation, 'keep');
     });
   }
 
@@ -222,20 +233,18 @@ export class Activations {
     activation.disposal = promise;
     promise.catch(() => {});
     activation.handle.halt({ kind: 'parent' }, pending);
-    const owned = [...activation.owned].map((child) => this.end(child, pending));
-    resolve(this.#release(activation, owned, pending));
+    resolve(this.#release(activation, this.endOwned(activation, pending), pending));
     return promise;
   }
 
-  /**
-   * Somebody else ends this very agent: its session was taken over by another process. Its parent
-   * is told nothing, and what it owns goes with it. Resolves when those are released.
-   */
-  async lose(activation: Activation, pending: PendingInput): Promise<void> {
-    activation.isLost = true;
-    const owned = [...activation.owned];
-    void this.end(activation, pending).catch((error: unknown) => this.#warn(activation, error));
-    await Promise.allSettled(owned.map((child) => this.end(child, pending)));
+  /** As `end`, for nobody who waits for it: a failure is logged. */
+  endUnattended(activation: Activation, pending: PendingInput): void {
+    this.end(activation, pending).catch((error: unknown) => this.#warn(activation, error));
+  }
+
+  /** End what a residency owns, in this tick. */
+  endOwned({ owned }: Activation, pending: PendingInput): readonly Promise<void>[] {
+    return [...owned].map((child) => this.end(child, pending));
   }
 
   async #release(
@@ -243,7 +252,6 @@ export class Activations {
     owned: readonly Promise<void>[],
     pending: PendingInput,
   ): Promise<void> {
-    const { sessions } = this.services;
     const { agent, handle, id } = activation;
     const failures: unknown[] = [];
     const step = async (work: () => Promise<void>): Promise<void> => {
@@ -254,28 +262,37 @@ export class Activations {
       }
     };
     for (const child of owned) await step(() => child);
-    await agent.whenIdle();
-    await sessions?.flush(agent.session).catch((error: unknown) => {
-      this.#warn(activation, error, 'The best-effort final flush of a session failed.');
-    });
+    await step(() => agent.whenIdle());
+    await this.#flush(activation);
     let settlement: Settlement | undefined;
     await step(async () => void (settlement = settlementOf(activation)));
     await step(() => handle.dispose(pending));
-    if (this.#resident.get(id) === activation) this.#resident.delete(id);
     const told = settlement ?? EMPTY;
     await this.#tell(activation, failures.length === 0 ? told : failedSettlement(told));
-    if (failures.length === 0) return;
-    throw new SubagentError(
-      'ACTIVATION_TEARDOWN_FAILED',
-      `The subagent "${id}" could not be released cleanly: ${failures.map((failure) => toErrorRecord(failure).message).join('; ')}`,
-      { cause: failures.length === 1 ? failures[0] : new AggregateError(failures) },
-    );
+    if (failures.length > 0) throw teardownFailed(`The subagent "${id}"`, failures);
   }
 
-  /** First the notice, then the parent is let go on, then whoever watches. */
+  /** What was appended since the last write. That it fails is no failure of the residency. */
+  async #flush(activation: Activation): Promise<void> {
+    const { agent } = activation;
+    if (this.#lost.has(agent)) return;
+    try {
+      await this.services.sessions?.flush(agent.session);
+    } catch (error) {
+      this.#warn(activation, error, 'The best-effort final session flush failed.');
+    }
+  }
+
+  /**
+   * First the notice, then the parent is let go on, then whoever watches. Until then it is known
+   * here, so that whoever ends the parent waits for it, and a follow-up for its next residency.
+   */
   async #tell(activation: Activation, settlement: Settlement): Promise<void> {
+    const { agent, id, parentId, hasAccepted } = activation;
+    const parent = this.services.agents.get(parentId);
+    const isHeard = parent !== undefined && !this.#lost.has(parent) && !this.#lost.has(agent);
     // Published and never given anything that was kept: nobody waits to hear of it.
-    if (activation.end !== undefined && activation.hasAccepted && !activation.isLost) {
+    if (isHeard && activation.end !== undefined && hasAccepted) {
       await deliverNotice(this, activation, settlement).catch((error: unknown) => {
         this.#warn(activation, error, 'A parent could not be told of its child.');
       });
@@ -283,6 +300,7 @@ export class Activations {
     const { owner } = activation;
     owner?.owned.delete(activation);
     activation.owner = undefined;
+    if (this.#resident.get(id) === activation) this.#resident.delete(id);
     activation.end?.(settlement.stopReason, settlement.output);
     if (owner !== undefined) this.review(owner);
   }
@@ -306,7 +324,36 @@ export class Activations {
   }
 }
 
+/** One that says so already is told as it is. */
+export function teardownFailed(what: string, failures: readonly unknown[]): SubagentError {
+  const [first] = failures;
+  const code = 'ACTIVATION_TEARDOWN_FAILED';
+  if (failures.length === 1 && first instanceof SubagentError && first.code === code) return first;
+  const messages = failures.map((failure) => toErrorRecord(failure).message).join('; ');
+  const cause = failures.length === 1 ? first : new AggregateError(failures, messages);
+  return new SubagentError(code, `${what} could not be released cleanly: ${messages}`, { cause });
+}
+
 const EMPTY: Settlement = { stopReason: 'error', output: [], waiting: 0, discarded: 0 };
+
+/**
+ * As `assertAdmits`, for whatever a caller gives as the parent.
+ * @throws {SubagentError} `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`
+ */
+export function assertParent(activations: Activations, parent: Agent): void {
+  const problem = notAnAgent(parent);
+  if (problem === undefined) return activations.assertAdmits(parent);
+  throw new SubagentError('UNAUTHORIZED', `This parent cannot have children: ${problem}.`);
+}
+
+/** @throws {SubagentError} `PERSISTENCE_UNAVAILABLE` */
+export function persistence({ services }: Activations): Sessions {
+  if (services.sessions !== undefined) return services.sessions;
+  throw new SubagentError(
+    'PERSISTENCE_UNAVAILABLE',
+    'A child can be continued only where sessions are kept.',
+  );
+}
 
 export const notYours = (childId: SessionId, parent: Agent): SubagentError =>
   new SubagentError('UNAUTHORIZED', `"${childId}" is no subagent of "${parent.id}".`);

@@ -1,21 +1,23 @@
-/** How continuable children are started, told more, and brought back from the store. */
-import type { ContentBlock, MessageSource } from '../../protocol/content.ts';
+/** How a continuable child is started: from the caller's spec to a task that is accepted and kept. */
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
-import type { SubagentDescriptor } from '../../protocol/session-events.ts';
-import { createUserMessage } from '../agent/agent.ts';
-import type { Agent, AgentOptions } from '../agent/agent.ts';
+import { losslessCopy } from '../../protocol/json.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
+import { raceSignal } from '../base/deferred.ts';
 import { newId } from '../base/ids.ts';
+import { originOf } from '../session/session.ts';
 import type { Activations } from './activations.ts';
-import { notYours } from './activations.ts';
-import { childMeta, childOptions, composeChild } from './child-composition.ts';
+import { assertParent, persistence } from './activations.ts';
+import { childMeta, childOptions, composeChild, readableMessage } from './child-composition.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
-import { foldSubagentDescriptor, snapshotDescriptor } from './descriptor.ts';
-import type { SubagentProvider, SubagentStartRequest } from './provider.ts';
+import { snapshotDescriptor } from './descriptor.ts';
+import type { ContinuableDescriptor } from './descriptor.ts';
+import type { ContinuableCreateSpec, SubagentProvider, SubagentStartRequest } from './provider.ts';
 import type { ProviderRegistry } from './registry.ts';
 import type { Setups } from './setup.ts';
 
@@ -36,13 +38,6 @@ export interface ContinuableStart {
   readonly messageId: MessageId;
 }
 
-export interface SubagentFollowupOptions {
-  /** Stored with the message. Attribution only: it grants nothing. */
-  readonly source: MessageSource;
-  /** Ends the call; once the id is returned it has no effect. */
-  readonly signal: AbortSignal;
-}
-
 export interface ContinuableContext {
   readonly activations: Activations;
   readonly providers: ProviderRegistry;
@@ -59,7 +54,7 @@ const SPEC = {
 } as const satisfies Record<keyof ContinuableStartSpec, OptionKind>;
 const REQUEST = {
   prompt: 'list',
-  parent: 'object',
+  parent: 'any',
   agentOptions: 'object',
   maxDepth: 'any',
   toolFilter: 'object',
@@ -67,23 +62,35 @@ const REQUEST = {
   limits: 'object',
 } as const satisfies Record<keyof ContinuableStartSpec['request'], OptionKind>;
 
+/** What is decided of a child before anybody is asked for anything. It shares nothing with the caller. */
+interface Plan {
+  readonly childId: SessionId;
+  readonly parent: Agent;
+  readonly descriptor: ContinuableDescriptor;
+  readonly depth: number;
+  readonly agentOptions: ReturnType<typeof childOptions>;
+  readonly limits: ContinuableStartSpec['request']['limits'];
+  readonly signal: AbortSignal;
+}
+
 /**
- * Make a continuable child and have it accept its task. Up to the provider everything is checked
- * in the tick of the call; from its publication to the acceptance there is no await.
+ * Make a continuable child and have it accept its task. Up to the call of the provider everything
+ * is checked in the tick of this call.
  */
 export async function startContinuable(
   context: ContinuableContext,
   given: ContinuableStartSpec,
 ): Promise<ContinuableStart> {
   const spec = checkedSpec(given);
-  const { activations, maxDepth } = context;
-  const { agents } = activations.services;
-  const { label, signal, request } = spec;
+  const { activations, providers, maxDepth } = context;
+  const { label, provider, signal, request } = spec;
   const { parent, persona, toolFilter } = request;
-  activations.assertAdmits(parent);
+  const message = readableMessage(request.prompt);
+  assertParent(activations, parent);
   const sessions = persistence(activations);
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());
+  const { agents } = activations.services;
   const assertFree = (): void => {
     if (agents.get(childId) !== undefined || sessions.get(childId) !== undefined) {
       throw duplicate(childId);
@@ -91,196 +98,91 @@ export async function startContinuable(
   };
   assertFree();
   const depth = childDepth(parent, smaller(request.maxDepth, maxDepth));
-  const options = childOptions(parent, request.agentOptions, depth);
+  const agentOptions = childOptions(parent, request.agentOptions, depth);
   const descriptor = snapshotDescriptor({
     mode: 'continuable',
-    provider: spec.provider,
+    provider,
     label,
-    agentProvider: options.provider,
-    agentModel: options.model,
-    maxTokens: options.maxTokens,
+    agentProvider: agentOptions.provider,
+    agentModel: agentOptions.model,
+    maxTokens: agentOptions.maxTokens,
     persona,
     toolFilter,
-  });
-  const message = createUserMessage(request.prompt, { kind: 'user' });
+  }) as ContinuableDescriptor;
+  const limits = request.limits === undefined ? undefined : { ...request.limits };
+  const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
   signal.throwIfAborted();
-  const prepare = preparationOf(context.providers, spec.provider);
-  const { seed } = (await prepare({ sessionId: childId, parent, signal })) ?? {};
-  signal.throwIfAborted();
-  activations.assertAdmits(parent);
-  const activation = await activations.lock.run(childId, async () => {
+  // Data is all it can bring, so one that does not look at the signal is let go of.
+  const preparing = preparationOf(providers, provider)({ sessionId: childId, parent, signal });
+  const seed = seedOf(provider, await raceSignal(Promise.resolve(preparing), signal));
+  const assertWanted = (): void => {
     signal.throwIfAborted();
     activations.assertAdmits(parent);
+  };
+  assertWanted();
+  const { activation, kept } = await activations.lock.run(childId, async () => {
+    assertWanted();
     assertFree();
     if (spec.childId !== undefined) {
-      const isStored = await sessions.isStored(childId);
-      signal.throwIfAborted();
-      activations.assertAdmits(parent);
+      const isStored = await raceSignal(sessions.isStored(childId), signal);
+      assertWanted();
       assertFree();
       if (isStored) throw duplicate(childId);
     }
-    const begun = await activations.begin({
-      childId,
-      parent,
-      provider: spec.provider,
-      label,
-      signal,
-      build: (ending) =>
-        agents.createManaged({
-          sessionId: childId,
-          meta: {
-            ...childMeta(parent, depth),
-            ...(seed === undefined ? {} : { seedLength: seed.length }),
-          },
-          ...(seed === undefined ? {} : { seed }),
-          identity: descriptor,
-          startedBy: parent,
-          agentOptions: options,
-          signal: ending,
-          ...(request.limits === undefined ? {} : { limits: request.limits }),
-          setup(child) {
-            composeChild(child, request);
-            return context.setups.install(child);
-          },
-        }),
-    });
+    const begun = await begin(context, plan, seed);
+    // From here to the acceptance there is no await. What happened since its publication, a drain
+    // or an abort by a listener, is seen here, and the child goes again without a trace.
     try {
-      activations.submit(begun, parent, message, signal);
+      const submitted = activations.submit(begun, parent, message, signal);
+      // Its log, which was held back, and this message are one transaction.
+      sessions.accept(begun.agent.session);
+      return { activation: begun, ...submitted };
     } catch (error) {
       await activations.end(begun, 'discard').catch(() => {});
       throw error;
     }
-    return begun;
   });
-  await activations.kept(activation);
+  try {
+    await kept;
+  } catch (error) {
+    // Nothing of it is stored. It is gone when the caller hears of it.
+    await activations.end(activation, 'discard').catch(() => {});
+    throw error;
+  }
   return { childId, messageId: message.id };
 }
 
-/** One more message for a child of this parent, resident or not. */
-export async function followup(
-  context: ContinuableContext,
-  parent: Agent,
-  childId: SessionId,
-  content: readonly ContentBlock[] | string,
-  { source, signal }: SubagentFollowupOptions,
-): Promise<{ messageId: MessageId }> {
-  const { activations } = context;
-  const message = createUserMessage(content, source);
-  for (;;) {
-    activations.assertAdmits(parent);
-    signal.throwIfAborted();
-    const routed = await activations.lock.run(childId, async () => {
-      const resident = activations.get(childId);
-      // Being released: waited for outside of the lock, whatever becomes of it.
-      if (resident?.disposal !== undefined) return { released: resident.disposal };
-      const activation = resident ?? (await resume(context, parent, childId, signal));
-      try {
-        activations.submit(activation, parent, message, signal);
-      } catch (error) {
-        // Brought back for nothing: it goes again.
-        if (resident === undefined) await activations.end(activation, 'keep').catch(() => {});
-        throw error;
-      }
-      return { activation };
-    });
-    if ('activation' in routed) {
-      await activations.kept(routed.activation);
-      return { messageId: message.id };
-    }
-    await routed.released.catch(() => {});
-  }
-}
-
-/** Bring a settled child back from the store. Under its lock. */
-async function resume(
-  context: ContinuableContext,
-  parent: Agent,
-  childId: SessionId,
-  signal: AbortSignal,
+function begin(
+  { activations, setups }: ContinuableContext,
+  { childId, parent, descriptor, depth, agentOptions, limits, signal }: Plan,
+  seed: readonly SessionEvent[] | undefined,
 ): ReturnType<Activations['begin']> {
-  const { activations, setups } = context;
-  const { agents } = activations.services;
-  const sessions = persistence(activations);
-  if (agents.get(childId) !== undefined) {
-    throw notResumable(childId, 'it is live, and no continuable subagent');
-  }
-  const stored = await sessions.inspect(childId, signal).catch((error: unknown) => {
-    signal.throwIfAborted();
-    throw notResumable(childId, 'it is unavailable', error);
-  });
-  signal.throwIfAborted();
-  activations.assertAdmits(parent);
-  const { header, events } = stored;
-  if (header.parentSession !== parent.id) throw notYours(childId, parent);
-  const descriptor = descriptorOf(childId, events.slice(header.seedLength ?? 0));
-  const { label, provider, persona, toolFilter } = descriptor;
-  try {
-    return await activations.begin({
-      childId,
-      parent,
-      provider,
-      label,
-      signal,
-      build: (ending) =>
-        agents.resumeManaged(childId, {
-          agentOptions: storedOptions(descriptor),
-          startedBy: parent,
-          signal: ending,
-          setup(child) {
-            composeChild(child, {
-              ...(persona === undefined ? {} : { persona }),
-              ...(toolFilter === undefined ? {} : { toolFilter }),
-            });
-            return setups.install(child);
-          },
-        }),
-    });
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof SubagentError) throw error;
-    throw notResumable(childId, 'it could not be brought back', error);
-  }
-}
-
-type ContinuableDescriptor = Extract<SubagentDescriptor, { mode: 'continuable' }>;
-
-function descriptorOf(
-  childId: SessionId,
-  own: Parameters<typeof foldSubagentDescriptor>[0],
-): ContinuableDescriptor {
-  let descriptor: SubagentDescriptor | undefined;
-  try {
-    descriptor = foldSubagentDescriptor(own);
-  } catch (error) {
-    throw notResumable(childId, 'the record of how it was made is damaged', error);
-  }
-  if (descriptor?.mode === 'continuable') return descriptor;
-  throw notResumable(
+  const { provider, label } = descriptor;
+  return activations.begin({
     childId,
-    descriptor === undefined ? 'nothing says how it was made' : 'it was made for one task only',
-  );
-}
-
-/** Only what the descriptor says; nothing is invented for a child without a route. */
-function storedOptions({
-  agentProvider,
-  agentModel,
-  maxTokens,
-}: ContinuableDescriptor): AgentOptions {
-  return {
-    ...(agentProvider === undefined ? {} : { provider: agentProvider }),
-    ...(agentModel === undefined ? {} : { model: agentModel }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-  };
-}
-
-/** @throws {SubagentError} `PERSISTENCE_UNAVAILABLE` */
-function persistence({ services }: Activations): NonNullable<typeof services.sessions> {
-  if (services.sessions !== undefined) return services.sessions;
-  throw new SubagentError(
-    'PERSISTENCE_UNAVAILABLE',
-    'A child can be continued only where sessions are kept.',
-  );
+    parent,
+    provider,
+    label,
+    signal,
+    build: (ending) =>
+      activations.services.agents.createManaged({
+        sessionId: childId,
+        meta: {
+          ...childMeta(parent, depth),
+          ...(seed === undefined ? {} : { seedLength: seed.length }),
+        },
+        ...(seed === undefined ? {} : { seed }),
+        identity: descriptor,
+        startedBy: parent,
+        agentOptions,
+        signal: ending,
+        ...(limits === undefined ? {} : { limits }),
+        setup(child) {
+          composeChild(child, descriptor);
+          return setups.install(child);
+        },
+      }),
+  });
 }
 
 function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
@@ -313,16 +215,31 @@ function preparationOf(
   return provider.prepareContinuable.bind(provider);
 }
 
+/**
+ * What the child begins with, or `undefined` for a fresh one. Whether it is a log, whoever makes
+ * the session says.
+ * @throws {ArgumentError} for an answer that is none, or that a later change could reach
+ */
+function seedOf(
+  provider: string,
+  answer: ContinuableCreateSpec | undefined,
+): readonly SessionEvent[] | undefined {
+  assertOptions(`the answer of the provider "${provider}"`, answer, { seed: 'list' });
+  const seed = answer?.seed ?? [];
+  if (seed.length === 0) return undefined;
+  // The turns of a session are shared as they are: frozen, and known by their very array.
+  if (originOf(seed) !== undefined) return seed;
+  try {
+    return losslessCopy(seed) as unknown as readonly SessionEvent[];
+  } catch (error) {
+    throw new ArgumentError(`The seed of the provider "${provider}" is not losslessly JSON.`, {
+      cause: error,
+    });
+  }
+}
+
 const duplicate = (childId: SessionId): SubagentError =>
   new SubagentError('DUPLICATE_CHILD', `There is a session "${childId}" already.`);
-
-function notResumable(childId: SessionId, why: string, cause?: unknown): SubagentError {
-  return new SubagentError(
-    'NOT_RESUMABLE',
-    `"${childId}" cannot be told anything: ${why}. Do not try this id again.`,
-    cause === undefined ? undefined : { cause },
-  );
-}
 
 const smaller = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined ? other : other === undefined ? one : Math.min(one, other);

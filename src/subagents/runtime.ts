@@ -2,7 +2,6 @@ import type { ContentBlock } from '../../protocol/content.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
-import type { PendingInput } from '../agent/agent-host.ts';
 import type { Agents } from '../agent/agents.ts';
 import type { Logger } from '../base/logger.ts';
 import { owned } from '../base/scope.ts';
@@ -10,15 +9,12 @@ import type { Ownership } from '../base/scope.ts';
 import type { Sessions } from '../session/sessions.ts';
 import { Activations } from './activations.ts';
 import { Admission } from './admission.ts';
-import { followup, startContinuable } from './continuable.ts';
-import type {
-  ContinuableContext,
-  ContinuableStart,
-  ContinuableStartSpec,
-  SubagentFollowupOptions,
-} from './continuable.ts';
+import { startContinuable } from './continuable.ts';
+import type { ContinuableContext, ContinuableStart, ContinuableStartSpec } from './continuable.ts';
 import { assertMaxDepth } from './depth.ts';
-import { drainAll, drainChildren, drainDescendants } from './drain.ts';
+import { drainAll, drainChildren, drainDescendants, endWith } from './drain.ts';
+import { followup } from './followup.ts';
+import type { SubagentFollowupOptions } from './followup.ts';
 import { interrupt } from './interrupt.ts';
 import type { SubagentInterruptAuthority } from './interrupt.ts';
 import { reportFrom } from './report.ts';
@@ -51,8 +47,21 @@ export interface SubagentRuntimeOptions {
 /** What can be observed of delegation. */
 export type SubagentEvents = ProviderEvents & LifecycleEvents;
 
+let closing: (subagents: SubagentRuntime) => Promise<void>;
+
+/**
+ * For the harness alone: end every continuable child, keeping what waits for them, and start
+ * none any more. They are all told to stop in the tick of the call.
+ */
+export const closeSubagents = (subagents: SubagentRuntime): Promise<void> => closing(subagents);
+
 /** The `subagents` service: named providers, and the children started through them. */
 export class SubagentRuntime {
+  static {
+    // Whoever has the service ends what is below an agent of theirs, never all of it.
+    closing = (subagents) => subagents.#close();
+  }
+
   readonly #context: OneShotContext;
   readonly #continuable: ContinuableContext | undefined;
   readonly #setups = new Setups();
@@ -168,7 +177,7 @@ export class SubagentRuntime {
    */
   async reportFrom(
     child: Agent,
-    content: readonly ContentBlock[],
+    content: readonly ContentBlock[] | string,
     options: ReportOptions,
   ): Promise<{ messageId: MessageId }> {
     return reportFrom(this.#bound().activations, child, content, options);
@@ -208,14 +217,6 @@ export class SubagentRuntime {
   }
 
   /**
-   * For the harness alone: end every continuable child, keeping what waits for them, and start
-   * none any more. They are all told to stop in the tick of the call.
-   */
-  async close(): Promise<void> {
-    if (this.#continuable !== undefined) await drainAll(this.#continuable.activations, 'keep');
-  }
-
-  /**
    * Observe. With `agent`, `subagent/start` and `subagent/end` of that very agent's delegations
    * only; providers belong to nobody and are always told. Returns the disposer.
    */
@@ -236,19 +237,12 @@ export class SubagentRuntime {
     }
   }
 
+  async #close(): Promise<void> {
+    if (this.#continuable !== undefined) await drainAll(this.#continuable.activations, 'keep');
+  }
+
   #bound(): ContinuableContext {
     if (this.#continuable !== undefined) return this.#continuable;
     throw new SubagentError('CONTINUATION_UNAVAILABLE', 'There is nobody here who keeps children.');
   }
-}
-
-/** An agent ends: so does what is below it. A continuable child that is released does that itself. */
-async function endWith(
-  activations: Activations,
-  agent: Agent,
-  pending: PendingInput,
-): Promise<void> {
-  const activation = activations.of(agent);
-  if (activation === undefined) await drainDescendants(activations, [agent], pending);
-  else if (activation.disposal === undefined) await activations.lose(activation, pending);
 }

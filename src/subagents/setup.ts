@@ -4,6 +4,7 @@
  */
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { ChildScope } from '../agent/create-options.ts';
+import { isPromiseLetGo } from '../base/deferred.ts';
 
 /** Adds its part, synchronously, and returns what takes it back. */
 export type SetupContribution = (child: ChildScope) => () => void;
@@ -22,7 +23,8 @@ class Installation {
     if (this.#isUndone) return undefined;
     this.#isUndone = true;
     try {
-      this.#undo();
+      // What it still does by itself is not waited for.
+      isPromiseLetGo(this.#undo());
       return undefined;
     } catch (error) {
       return { error };
@@ -68,9 +70,12 @@ export class Setups {
       registration.isRemoved = true;
       this.#registrations.delete(registration);
       const installations = [...registration.installations];
-      for (const [, batch] of installations) batch.isRevoked = true;
-      release(installations.map(([installation]) => installation));
       registration.installations.clear();
+      for (const [installation, batch] of installations) {
+        batch.isRevoked = true;
+        batch.installed.delete(installation);
+      }
+      release(installations.map(([installation]) => installation));
     };
   }
 
@@ -113,6 +118,7 @@ export class Setups {
     if (registration.isRemoved) throw revoked(child.agent.id);
     const undo: unknown = registration.contribution(child);
     if (typeof undo !== 'function') {
+      isPromiseLetGo(undo);
       throw new ArgumentError('A setup contribution returns, at once, what takes it back.');
     }
     const installation = new Installation(undo as () => void);
