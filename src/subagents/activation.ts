@@ -30,8 +30,6 @@ export class Activation {
   discarded = 0;
   /** Present from the moment its end is decided: the cutoff of everything. */
   disposal: Promise<void> | undefined;
-  /** Its session is another process's now. */
-  isLost = false;
   /** It is about to be judged. */
   isUnderReview = false;
   /** Tells the end; absent until the start was told. */

@@ -1,6 +1,7 @@
+import { printed } from '../../protocol/error-record.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { Agent } from '../agent/agent.ts';
-import { lineageOf } from './lineage.ts';
+import { idOf, lineageOf } from './lineage.ts';
 import type { LiveAgents } from './lineage.ts';
 
 /**
@@ -48,7 +49,7 @@ export class Admission {
     if (!this.isClosed(agent)) return;
     throw new SubagentError(
       'DRAINING',
-      `What belongs to the agent "${agent.id}" is being ended: nothing new is taken on there.`,
+      `What belongs to the agent "${printed(idOf(agent))}" is being ended: nothing new is taken on there.`,
     );
   }
 }

@@ -1,11 +1,10 @@
 /** Ends of several residencies at once: what is closed, what is selected, what is waited for. */
-import { toErrorRecord } from '../../protocol/error-record.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { PendingInput } from '../agent/agent-host.ts';
 import type { Activation } from './activation.ts';
-import { notYours } from './activations.ts';
+import { notYours, teardownFailed } from './activations.ts';
 import type { Activations } from './activations.ts';
 import { isLive, lineageOf } from './lineage.ts';
 
@@ -69,6 +68,23 @@ export async function drainChildren(
   await settleAll(selected.map((one) => activations.end(one, 'discard')));
 }
 
+/**
+ * An agent ends, whoever ends it: so does what is below it. Resolves when that is released; a
+ * residency waits itself for what it owns, and tells their failures.
+ */
+export async function endWith(
+  activations: Activations,
+  agent: Agent,
+  pending: PendingInput,
+): Promise<void> {
+  const activation = activations.of(agent);
+  if (activation === undefined) return drainDescendants(activations, [agent], pending);
+  // Ended by somebody else: its session was taken over. Not waited for here: it waits for this.
+  if (activation.disposal === undefined) activations.endUnattended(activation, pending);
+  const owned = activations.endOwned(activation, pending);
+  await Promise.allSettled([...owned, activations.giveUp([agent])]);
+}
+
 /** A live agent below a root, and what lies between them. */
 function membersOf(activations: Activations, root: Agent, agent: Agent): readonly Agent[] {
   const lineage = lineageOf(activations.services.agents, agent);
@@ -76,17 +92,20 @@ function membersOf(activations: Activations, root: Agent, agent: Agent): readonl
   return end === -1 ? [agent] : lineage.slice(0, end);
 }
 
-/** Those above first, in this tick; each ends those it owns. */
+/**
+ * Those above first, in this tick. To be waited for are the topmost: they are released last, and
+ * tell the failures of what they own.
+ */
 function endTopmost(
   activations: Activations,
   selected: readonly Activation[],
   pending: PendingInput,
 ): Promise<void>[] {
   const among = new Set(selected);
-  const isTop = ({ owner }: Activation): boolean => owner === undefined || !among.has(owner);
-  const tops = selected.filter(isTop);
-  const rest = selected.filter((one) => !isTop(one));
-  return [...tops, ...rest].map((one) => activations.end(one, pending));
+  // Looked at before the first of them is ended, which may let go of others.
+  const tops = selected.filter(({ owner }) => owner === undefined || !among.has(owner));
+  for (const one of [...tops, ...selected]) void activations.end(one, pending);
+  return tops.map((one) => activations.end(one, pending));
 }
 
 /** Every end is waited for; the failures are told together. */
@@ -95,11 +114,5 @@ async function settleAll(ends: readonly Promise<void>[]): Promise<void> {
   const failures = new Set(
     settled.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : [])),
   );
-  if (failures.size === 0) return;
-  const [first] = failures;
-  throw new SubagentError(
-    'ACTIVATION_TEARDOWN_FAILED',
-    `Subagents could not be released cleanly: ${[...failures].map((failure) => toErrorRecord(failure).message).join('; ')}`,
-    { cause: failures.size === 1 ? first : new AggregateError(failures) },
-  );
+  if (failures.size > 0) throw teardownFailed('Subagents', [...failures]);
 }

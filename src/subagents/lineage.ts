@@ -6,9 +6,20 @@ export interface LiveAgents {
   get(id: SessionId): Agent | undefined;
 }
 
+/** The id that something says it has. Whatever it is, asking it does not throw. */
+export function idOf(agent: unknown): SessionId | undefined {
+  try {
+    return (agent as Agent | null | undefined)?.id;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Is this the very object that is registered under its id? */
-export const isLive = (agents: LiveAgents, agent: Agent | undefined): boolean =>
-  agent !== undefined && agents.get(agent.id) === agent;
+export function isLive(agents: LiveAgents, agent: Agent | undefined): boolean {
+  const id = idOf(agent);
+  return id !== undefined && agents.get(id) === agent;
+}
 
 /**
  * An agent and those above it that are live now, nearest first: by what their headers say of
@@ -19,8 +30,17 @@ export function lineageOf(agents: LiveAgents, agent: Agent): readonly Agent[] {
   let next: Agent | undefined = agent;
   while (next !== undefined && !lineage.has(next)) {
     lineage.add(next);
-    const { parentSession }: { parentSession?: SessionId } = next.session.header;
-    next = parentSession === undefined ? undefined : agents.get(parentSession);
+    const parentId = parentIdOf(next);
+    next = parentId === undefined ? undefined : agents.get(parentId);
   }
   return [...lineage];
+}
+
+/** What only passes for an agent belongs to nobody. */
+function parentIdOf(agent: Agent): SessionId | undefined {
+  try {
+    return agent.session.header.parentSession;
+  } catch {
+    return undefined;
+  }
 }

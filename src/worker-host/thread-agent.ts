@@ -146,6 +146,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.accept(message, 'next-step', false);
   }
 
+  enqueue(message: UserMessage): void {
+    this.#intake.accept(message, 'next-turn', false);
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
@@ -199,6 +203,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // The cell is raised before the abort, as in `cancel`.
     resolve(this.#residency?.stop(stopGraceMs, cause.kind));
     this.conversation.open?.cancel(cause);
+    // What it accepted a moment ago wakes no thread any more, so none will say that it is idle.
+    if (this.#residency === undefined && this.#arrival === undefined) this.#becomeIdle();
   }
 
   dispose(pending: PendingInput): Promise<void> {
@@ -290,6 +296,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         // Disposed after the thread was ready and before it was ours: `#release` waits for this.
         if (this.isClosing) {
           await residency.stop(this.#options.limits.stopGraceMs, 'disposed');
+          this.#becomeIdle();
           return;
         }
         this.#arrival = undefined;
