@@ -1,8 +1,9 @@
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { Activations } from './activations.ts';
-import { isLive } from './lineage.ts';
+import { idOf, isLive } from './lineage.ts';
 
 /** On whose behalf a child is interrupted: a user who names its parent, or an agent above it. */
 export type SubagentInterruptAuthority =
@@ -13,35 +14,53 @@ export type SubagentInterruptAuthority =
  * Stop the open turn of a child. Returns at once: what waits for the child, its residency and its
  * own children stay. A child that is not resident, or is being released, has nothing to stop.
  *
+ * @throws {ArgumentError} for a target or an authority that is none
  * @throws {SubagentError} `UNAUTHORIZED`
  */
 export function interrupt(
   activations: Activations,
   target: SessionId,
-  authority: SubagentInterruptAuthority,
+  given: SubagentInterruptAuthority,
 ): void {
-  const isAncestor = authority?.kind === 'ancestor';
-  if (!isAncestor && authority?.kind !== 'user') {
-    throw new ArgumentError('An interrupt takes an authority of the kind "user" or "ancestor".');
+  if (typeof target !== 'string') {
+    throw new ArgumentError('The subagent to interrupt is named by its id, a text.');
   }
+  const authority = readOnce(given);
   // A caller is looked at before the target is: what it learns of an id depends on nothing else.
-  if (isAncestor) {
-    if (!isLive(activations.services.agents, authority.agent)) {
-      refuse(`"${authority.agent?.id}" is not the live agent of that id`);
+  if (authority.kind === 'ancestor') {
+    const { agent } = authority;
+    if (!isLive(activations.services.agents, agent)) {
+      refuse(`"${printed(idOf(agent))}" is not the live agent of that id`);
     }
-    if (authority.agent.id === target) refuse('an agent cannot interrupt itself');
+    if (agent.id === target) refuse('an agent cannot interrupt itself');
   }
   const activation = activations.get(target);
   if (activation === undefined) return;
-  if (isAncestor) {
+  if (authority.kind === 'ancestor') {
     if (!activation.ancestry.has(authority.agent)) refuse(`"${target}" is not below it`);
   } else if (activation.parentId !== authority.parentSessionId) {
     refuse(`"${target}" is no subagent of "${authority.parentSessionId}"`);
   }
   if (activation.disposal !== undefined) return;
-  activation.agent.cancel({ kind: isAncestor ? 'parent' : 'user' }, { keepInbox: true });
-  // An interrupted child without anything that waits has nothing more to do.
-  activations.review(activation);
+  const kind = authority.kind === 'ancestor' ? 'parent' : 'user';
+  // What the child does next tells itself when it has become idle.
+  activation.agent.cancel({ kind }, { keepInbox: true });
+}
+
+/** What is checked is what counts. */
+function readOnce(given: unknown): SubagentInterruptAuthority {
+  try {
+    const { kind, agent, parentSessionId } = given as Record<string, unknown>;
+    if (kind === 'ancestor') return { kind, agent: agent as Agent };
+    if (kind === 'user' && typeof parentSessionId === 'string') {
+      return { kind, parentSessionId: parentSessionId as SessionId };
+    }
+  } catch {
+    // It is nothing, or does not let itself be looked at.
+  }
+  throw new ArgumentError(
+    'An interrupt takes { kind: "user", parentSessionId } or { kind: "ancestor", agent }.',
+  );
 }
 
 function refuse(why: string): never {

@@ -11,23 +11,26 @@ import type { Settlement } from './settlement.ts';
  * promise, which resolves when it is kept; a parent that is gone is told nothing.
  *
  * An idle parent gets a turn for it, a busy one reads it at its next step, and one that is being
- * ended is not woken. It never overtakes a report of the same child that waits for a turn, nor an
- * earlier notice.
+ * ended is not woken. It never overtakes what the same child reported, nor an earlier notice that
+ * opens the parent's next turn: there it waits in the same list, behind that.
  */
 export async function deliverNotice(
   activations: Activations,
-  activation: Activation,
+  { id, label, agent, parentId }: Activation,
   settlement: Settlement,
 ): Promise<void> {
   const { agents, admission } = activations.services;
-  const parent = agents.get(activation.parentId);
+  const parent = agents.get(parentId);
   if (parent === undefined) return;
   const resident = activations.of(parent);
-  const { content, source } = noticeOf(activation, activation.label, settlement);
+  const { content, source } = noticeOf({ id, label, lastTurn: agent.session.lastTurn }, settlement);
   const message = createUserMessage(content, source);
+  const isQueued = hasToQueue(parent, id);
+  // From the look at the parent to its inbox there is no await: what ends it comes before or after.
   if (admission.isClosed(parent) || resident?.disposal !== undefined) {
-    parent.inject(message);
-  } else if (parent.status === 'idle' || hasToQueue(parent, activation.id)) {
+    if (isQueued) agents.enqueue(parent, message);
+    else parent.inject(message);
+  } else if (isQueued || parent.status === 'idle') {
     activations.account(resident, message.id, () => parent.followup(message));
   } else {
     activations.account(resident, message.id, () => parent.steer(message));
@@ -35,10 +38,12 @@ export async function deliverNotice(
   await parent.session.committed();
 }
 
-function hasToQueue({ inbox }: Agent, childId: SessionId): boolean {
-  return inbox.nextTurn.some(
-    ({ source }) =>
-      source.kind === 'subagent-settled' ||
-      (source.kind === 'subagent-report' && source.senderSessionId === childId),
-  );
+function hasToQueue({ inbox, session }: Agent, childId: SessionId): boolean {
+  // An idle parent is running from its first notice on, before that has opened a turn.
+  const isBetweenTurns = session.open === undefined;
+  return inbox.nextTurn.some(({ source }) => {
+    if (source.kind === 'subagent-report') return source.senderSessionId === childId;
+    if (source.kind !== 'subagent-settled') return false;
+    return isBetweenTurns || source.senderSessionId === childId;
+  });
 }

@@ -1,9 +1,13 @@
 import type { ContentBlock } from '../../protocol/content.ts';
+import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { MessageId } from '../../protocol/ids.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 import type { Activations } from './activations.ts';
+import { idOf } from './lineage.ts';
 
 /**
  * How a report reaches the parent: `wakeup` is a later turn of its own, `next-step` joins the
@@ -14,21 +18,24 @@ export type ReportDelivery = 'quiet' | 'wakeup' | 'next-step';
 /** What the report of a child is delivered with. */
 export interface ReportOptions {
   readonly delivery: ReportDelivery;
+  /** Ends the call; once the report is accepted it has no effect. */
   readonly signal?: AbortSignal;
 }
 
+const OPTIONS = {
+  delivery: 'text',
+  signal: 'signal',
+} as const satisfies Record<keyof ReportOptions, OptionKind>;
 const DELIVERIES: readonly string[] = ['quiet', 'wakeup', 'next-step'];
 
 /** From the look at the child to the parent's inbox there is no await. */
 export async function reportFrom(
   activations: Activations,
   child: Agent,
-  content: readonly ContentBlock[],
-  { delivery, signal }: ReportOptions,
+  content: readonly ContentBlock[] | string,
+  options: ReportOptions,
 ): Promise<{ messageId: MessageId }> {
-  if (!DELIVERIES.includes(delivery)) {
-    throw new ArgumentError(`A report is delivered as one of: ${DELIVERIES.join(', ')}.`);
-  }
+  const { delivery, signal, blocks } = checked(content, options);
   signal?.throwIfAborted();
   const { agents, admission } = activations.services;
   admission.assertOpen(child);
@@ -36,20 +43,18 @@ export async function reportFrom(
   if (activation === undefined) {
     throw new SubagentError(
       'UNAUTHORIZED',
-      `"${child.id}" is no resident subagent; it has nobody to report to.`,
+      `"${printed(idOf(child))}" is no resident subagent; it has nobody to report to.`,
     );
   }
+  const { id, label, parentId } = activation;
   if (activation.disposal !== undefined) {
-    throw new SubagentError('ACTIVATION_CLOSING', `The subagent "${child.id}" is being released.`);
+    throw new SubagentError('ACTIVATION_CLOSING', `The subagent "${id}" is being released.`);
   }
-  const parent = agents.get(activation.parentId);
-  if (parent === undefined) throw parentUnavailable(activation.parentId);
+  const parent = agents.get(parentId);
+  if (parent === undefined) throw parentUnavailable(parentId);
   const message = createUserMessage(
-    [
-      { type: 'text', text: `Your subagent "${activation.label}" (id ${child.id}) reports:` },
-      ...content,
-    ],
-    { kind: 'subagent-report', form: 'relay', senderSessionId: child.id },
+    [{ type: 'text', text: `Your subagent "${label}" (id ${id}) reports:` }, ...blocks],
+    { kind: 'subagent-report', form: 'relay', senderSessionId: id },
   );
   const resident = activations.of(parent);
   try {
@@ -60,10 +65,24 @@ export async function reportFrom(
       activations.account(resident, message.id, () => parent.steer(message));
     }
   } catch (error) {
-    throw parentUnavailable(parent.id, error);
+    throw parentUnavailable(parentId, error);
   }
   await parent.session.committed();
   return { messageId: message.id };
+}
+
+/** @throws {ArgumentError} */
+function checked(
+  content: readonly ContentBlock[] | string,
+  given: ReportOptions,
+): ReportOptions & { readonly blocks: readonly ContentBlock[] } {
+  // Read once: what is checked is what counts.
+  const options = typeof given === 'object' && given !== null ? { ...given } : given;
+  assertOptions('a report', options, OPTIONS);
+  if (!DELIVERIES.includes(options.delivery)) {
+    throw new ArgumentError(`A report is delivered as one of: ${DELIVERIES.join(', ')}.`);
+  }
+  return { ...options, blocks: createUserMessage(content).content };
 }
 
 const parentUnavailable = (id: string, cause?: unknown): SubagentError =>

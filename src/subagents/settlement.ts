@@ -1,5 +1,11 @@
 /** What became of one residency of a continuable child, and the words in which its parent is told. */
-import type { ContentBlock, SubagentSettledMessageSource } from '../../protocol/content.ts';
+import { textOf } from '../../protocol/content.ts';
+import type {
+  ContentBlock,
+  SubagentSettledMessageSource,
+  UserMessage,
+} from '../../protocol/content.ts';
+import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { foldConsumedWork } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
@@ -15,15 +21,22 @@ export interface Settlement {
   readonly discarded: number;
 }
 
+/** What somebody chose to tell it; notices of the runtime are not counted as messages. */
+export const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
+
 /** Read from the child's own log of this residency; nothing of an earlier one counts. */
 export function settlementOf(activation: Activation): Settlement {
-  const { agent, boundary, discarded, hasAccepted, accepted } = activation;
+  const { agent, handle, boundary, discarded, hasAccepted, accepted } = activation;
   const events = agent.session.eventsFrom(boundary);
-  const waiting = agent.inbox.nextTurn.length + agent.inbox.nextStep.length;
+  const { nextTurn, nextStep } = agent.inbox;
   return {
-    stopReason: stopReasonOf(events, accepted.size > 0, hasAccepted),
+    stopReason: stopReasonOf(events, {
+      isCut: accepted.size > 0,
+      hasFailed: handle.parkedBy === 'failure',
+      hasAccepted,
+    }),
     output: finalOutput(events) ?? [],
-    waiting,
+    waiting: [...nextTurn, ...nextStep].filter(isTold).length,
     discarded,
   };
 }
@@ -36,11 +49,17 @@ export const failedSettlement = ({ waiting, discarded }: Settlement): Settlement
   discarded,
 });
 
-/** @param isCut something it was given was not told to it */
+interface Circumstances {
+  /** Something it was given was not told to it. */
+  readonly isCut: boolean;
+  /** What kept that from it was a failure, such as of its thread between two turns. */
+  readonly hasFailed: boolean;
+  readonly hasAccepted: boolean;
+}
+
 function stopReasonOf(
   events: readonly SessionEvent[],
-  isCut: boolean,
-  hasAccepted: boolean,
+  { isCut, hasFailed, hasAccepted }: Circumstances,
 ): SubagentStopReason {
   const { end, droppedUnrun } = foldConsumedWork(events);
   const kind = end?.data.reason.kind;
@@ -54,60 +73,83 @@ function stopReasonOf(
     case 'interrupted':
       return 'aborted';
     case 'completed':
-      return droppedUnrun || isCut ? 'aborted' : 'completed';
     case undefined:
-      return droppedUnrun || isCut || !hasAccepted ? 'aborted' : 'completed';
+      if (droppedUnrun || isCut) return hasFailed ? 'error' : 'aborted';
+      return kind === undefined && !hasAccepted ? 'aborted' : 'completed';
     // Open for new kinds: an unknown one is a failure.
     default:
       return 'error';
   }
 }
 
-const OUTCOMES: Readonly<Record<string, string>> = {
-  completed: 'has finished, and is idle until you send it more work',
-  aborted: 'was stopped before it finished',
-  'max-tokens': 'ran out of room for its answer before it finished',
-  refusal: 'declined what it was asked',
-  error: 'failed before it finished',
-};
+const OUTCOMES: ReadonlyMap<string, string> = new Map([
+  ['completed', 'has finished'],
+  ['aborted', 'was stopped before it finished'],
+  ['max-tokens', 'ran out of room for its answer before it finished'],
+  ['refusal', 'declined what it was asked'],
+  ['error', 'failed before it finished'],
+]);
 
-/** UTF-16 units of a summary. */
+/** UTF-16 units of a summary, and of a label in it, which leaves room for what happened. */
 const SUMMARY_CHARS = 120;
+const LABEL_CHARS = 40;
 
-/** The notice for the parent: what happened, then what the child said last. */
+/**
+ * The notice for the parent: what happened and what comes next, then what the child said last.
+ */
 export function noticeOf(
-  { id, agent }: Activation,
-  label: string,
+  {
+    id,
+    label,
+    lastTurn,
+  }: { readonly id: SessionId; readonly label: string; readonly lastTurn: number },
   settlement: Settlement,
 ): { content: ContentBlock[]; source: SubagentSettledMessageSource } {
   const { stopReason, output, waiting, discarded } = settlement;
-  const outcome = OUTCOMES[stopReason] ?? `ended abnormally (${stopReason}) before it finished`;
-  const sentences = [`Your subagent "${label}" (id ${id}) ${outcome}.`];
-  if (waiting > 0)
-    sentences.push(`${messages(waiting)} for it still; the next one you send runs after them.`);
-  if (discarded > 0)
-    sentences.push(
-      `${discarded} that waited for it ${discarded === 1 ? 'was' : 'were'} thrown away.`,
-    );
-  const text = sentences.join(' ');
-  const summary = text.length <= SUMMARY_CHARS ? text : `${text.slice(0, SUMMARY_CHARS - 1)}…`;
-  const content: ContentBlock[] = [{ type: 'text', text }];
-  if (output.length === 0) {
-    content.push({ type: 'text', text: 'It left no closing message.' });
-  } else {
-    content.push({ type: 'text', text: 'The last it said:' }, ...output);
-  }
+  const outcome = OUTCOMES.get(stopReason) ?? `ended abnormally (${stopReason}) before it finished`;
+  const next =
+    waiting === 0
+      ? 'and is idle until you send it more work.'
+      : `and is idle. ${messages(waiting, 'waits', 'wait')} for it still: what you send it next ` +
+        `wakes it, and runs after ${waiting === 1 ? 'that one' : 'those'}.`;
+  const thrown =
+    discarded === 0
+      ? ''
+      : ` ${messages(discarded, 'that waited for it was', 'that waited for it were')} thrown away ` +
+        'and will not run.';
+  const text = `Your subagent "${shortened(label, LABEL_CHARS)}" (id ${id}) ${outcome}, ${next}${thrown}`;
   return {
-    content,
+    content: [
+      { type: 'text', text },
+      { type: 'text', text: leadIn(stopReason, output) },
+      ...output,
+    ],
     source: {
       kind: 'subagent-settled',
       form: 'notice',
-      summary,
+      summary: shortened(text, SUMMARY_CHARS),
       senderSessionId: id,
-      turn: agent.session.lastTurn,
+      turn: lastTurn,
     },
   };
 }
 
-const messages = (count: number): string =>
-  count === 1 ? '1 message waits' : `${count} messages wait`;
+function leadIn(stopReason: SubagentStopReason, output: readonly ContentBlock[]): string {
+  if (output.length === 0) return 'It left no closing message.';
+  // Reasoning and calls are no words for somebody else.
+  if (textOf(output).trim() === '') return 'It left no closing message in words.';
+  return stopReason === 'completed'
+    ? 'Its closing message:'
+    : 'What it had said by then, which is not a final answer:';
+}
+
+const messages = (count: number, one: string, many: string): string =>
+  count === 1 ? `1 message ${one}` : `${count} messages ${many}`;
+
+/** At most this many UTF-16 units, without half of a character at the end. */
+function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 2);
+  const isHalf = last >= 0xd800 && last <= 0xdbff;
+  return `${text.slice(0, isHalf ? most - 2 : most - 1)}…`;
+}
