@@ -296,7 +296,7 @@ describe('a report', () => {
     await ended;
     const held = gate();
     const second = await family({ child: [{ hold: held, text: 'Done.' }] });
-    await using __ = second;
+    await using _second = second;
     const drained = await second.start();
     await held.arrived();
     // Its own admission is closed with that of what is below it, and it goes on.
