@@ -38,6 +38,8 @@ export class Intake {
   readonly #waking = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
   #parkedBy: Parked | undefined;
+  /** What parked until messages were accepted of which none is committed yet. */
+  #parkedBefore: Parked | undefined;
   #uncommitted = 0;
   #allAccepted: Deferred<void> | undefined;
 
@@ -145,13 +147,16 @@ export class Intake {
     this.#uncommitted++;
     // An observer of the insertion may have ended the agent: then it waits for a later life.
     if (wakes && this.isOpen) {
+      this.#parkedBefore ??= this.#parkedBy;
       this.#parkedBy = undefined;
       this.#options.onAccepted();
     }
     void session.committed().then(
       () => {
         this.#oneSettled();
-        if (wakes && this.#state === 'open') this.#options.onWake();
+        if (!wakes) return;
+        this.#parkedBefore = undefined;
+        if (this.#state === 'open') this.#options.onWake();
       },
       (error: unknown) => this.#withdraw(message.id, error),
     );
@@ -161,6 +166,11 @@ export class Intake {
     const { agent, observers } = this.#options;
     this.inbox.remove(id);
     this.#oneSettled();
+    // As if it had never come: what waited before it waits on, and nobody would wake it.
+    if (this.#uncommitted === 0) {
+      this.#parkedBy ??= this.#parkedBefore;
+      this.#parkedBefore = undefined;
+    }
     const { code, message } = toErrorRecord(thrown);
     observers.emit('agent/error', { agent, error: { code, message } });
     this.#options.onWithdrawn();
