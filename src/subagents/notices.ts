@@ -1,10 +1,18 @@
-import type { SessionId } from '../../protocol/ids.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
+import type { Agents } from '../agent/agents.ts';
 import type { Activation } from './activation.ts';
-import type { Activations } from './activations.ts';
+import type { Admission } from './admission.ts';
 import { noticeOf } from './settlement.ts';
 import type { Settlement } from './settlement.ts';
+
+/** Who else is resident, and how something waking is sent to one of them. */
+interface Residents {
+  readonly services: { readonly agents: Agents; readonly admission: Admission };
+  of(agent: Agent): Activation | undefined;
+  account(activation: Activation | undefined, id: MessageId, send: () => void): void;
+}
 
 /**
  * Tell the parent what became of a child. It is in the parent's inbox when this returns its
@@ -15,14 +23,14 @@ import type { Settlement } from './settlement.ts';
  * opens the parent's next turn: there it waits in the same list, behind that.
  */
 export async function deliverNotice(
-  activations: Activations,
+  residents: Residents,
   { id, label, agent, parentId }: Activation,
   settlement: Settlement,
 ): Promise<void> {
-  const { agents, admission } = activations.services;
+  const { agents, admission } = residents.services;
   const parent = agents.get(parentId);
   if (parent === undefined) return;
-  const resident = activations.of(parent);
+  const resident = residents.of(parent);
   const { content, source } = noticeOf({ id, label, lastTurn: agent.session.lastTurn }, settlement);
   const message = createUserMessage(content, source);
   const isQueued = hasToQueue(parent, id);
@@ -31,9 +39,9 @@ export async function deliverNotice(
     if (isQueued) agents.enqueue(parent, message);
     else parent.inject(message);
   } else if (isQueued || parent.status === 'idle') {
-    activations.account(resident, message.id, () => parent.followup(message));
+    residents.account(resident, message.id, () => parent.followup(message));
   } else {
-    activations.account(resident, message.id, () => parent.steer(message));
+    residents.account(resident, message.id, () => parent.steer(message));
   }
   await parent.session.committed();
 }
