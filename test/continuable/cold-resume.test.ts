@@ -3,15 +3,13 @@ import { StoreError, SubagentError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { gate } from '../../src/base/gate.ts';
-import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { StoredSession } from '../../src/session/store.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
 import { foldSubagentDescriptor } from '../../src/subagents/descriptor.ts';
 import { rejection, text } from '../subagents/stubs.ts';
 import { StallingStore } from '../support/stalling-store.ts';
-import { settled, until } from '../support/until.ts';
-import { ends } from '../worker-host/agent-words.ts';
-import { continuing, holding, taskOf, told } from './continuing.ts';
+import { until } from '../support/until.ts';
+import { continuing, told, withQueue } from './continuing.ts';
 
 /** A store whose readings wait when a test says so, and show what signal they were given. */
 class SlowStore extends StallingStore {
@@ -26,16 +24,6 @@ class SlowStore extends StallingStore {
     }
     return super.inspect(id, signal);
   }
-}
-
-/** What a crash would leave of a store: all that is committed, and nobody who holds it. */
-async function crashed(store: MemoryStore): Promise<MemoryStore> {
-  const copy = new MemoryStore();
-  for (const { id } of await store.list()) {
-    const { header, events } = await store.inspect(id);
-    await copy.append([{ id, epoch: 1, header, events }]);
-  }
-  return copy;
 }
 
 const typesOf = (events: readonly SessionEvent[], type: string): number =>
@@ -316,113 +304,20 @@ describe('a follow-up that brings nobody back', () => {
     },
   );
 
-  it('keeps what waited when it is aborted inside subagent/start', async () => {
-    await using t = await withQueue();
-    const abort = new AbortController();
-    const off = t.harness.on('subagent/start', () => abort.abort('enough'));
-    const telling = t.tell(t.childId, 'More.', { signal: abort.signal });
-    expect(await rejection(telling)).toBe('enough');
-    off();
-    expect(t.agents.list()).toEqual([t.root]);
-    await t.tell(t.childId, 'Last.');
-    const child = t.agents.get(t.childId)!;
-    await t.gone(t.childId);
-    expect(told(child)).toEqual(['Fail.', 'One.', 'Two.', 'Last.']);
-  });
-});
-
-/** A harness with a child that failed in its first turn while two messages waited. */
-async function withQueue(
-  holds: Parameters<typeof holding>[0] = {},
-  store: MemoryStore = new MemoryStore(),
-) {
-  const hold = gate();
-  const t = await continuing({
-    store,
-    script: (request) =>
-      taskOf(request) === 'Fail.'
-        ? { hold, throws: new Error('The model broke.') }
-        : holding(holds)(request),
-  });
-  const { childId } = await t.start({ request: { prompt: [text('Fail.')] } });
-  await hold.arrived();
-  await t.tell(childId, 'One.');
-  await t.tell(childId, 'Two.');
-  hold.open();
-  await t.gone(childId);
-  return { ...t, childId, [Symbol.asyncDispose]: () => t[Symbol.asyncDispose]() };
-}
-
-describe('a child that failed with messages waiting', () => {
-  it('settles with its error, tells how many wait, and runs them first when told more', async () => {
-    await using t = await withQueue();
-    expect(t.edges).toEqual(['start', 'end error']);
-    expect(JSON.stringify(t.root.session.deriveMessages())).toContain('2 messages wait');
-    await t.tell(t.childId, 'Last.');
-    const child = t.agents.get(t.childId)!;
-    await t.gone(t.childId);
-    expect(told(child)).toEqual(['Fail.', 'One.', 'Two.', 'Last.']);
-    expect(t.edges).toEqual(['start', 'end error', 'start', 'end completed']);
-    expect(ends(child.session).slice(1)).toEqual(['completed', 'completed', 'completed']);
-  });
-
-  it('is resident while those are parked by an interrupt', async () => {
-    const hold = gate();
-    await using t = await withQueue({ 'One.': hold });
-    await t.tell(t.childId, 'Last.');
-    const child = t.agents.get(t.childId)!;
-    await hold.arrived();
-    t.subagents.interrupt(t.childId, { kind: 'user', parentSessionId: t.root.id });
-    await child.whenIdle();
-    await settled();
-    expect(t.agents.get(t.childId)).toBe(child);
-    hold.open();
-    await t.tell(t.childId, 'Go on.');
-    await t.gone(t.childId);
-    expect(told(child)).toEqual(['Fail.', 'One.', 'Two.', 'Last.', 'Go on.']);
-  });
-
-  it('is let go again when what it is told more cannot be kept, and its queue waits on', async () => {
-    const store = new StallingStore();
-    await using t = await withQueue({}, store);
-    const failure = new StoreError('STORE_IO', 'The disk is gone.');
-    const off = t.harness.on('subagent/start', () => void (store.failure = failure));
-    const telling = t.tell(t.childId, 'Lost.').catch((error: unknown) => {
-      store.failure = undefined;
-      return error;
-    });
-    expect(await telling).toBe(failure);
-    off();
-    await t.gone(t.childId);
-    expect(t.edges).toEqual(['start', 'end error', 'start', 'end aborted']);
-    await t.tell(t.childId, 'Last.');
-    const child = t.agents.get(t.childId)!;
-    await t.gone(t.childId);
-    expect(told(child)).toEqual(['Fail.', 'One.', 'Two.', 'Last.']);
-  });
-});
-
-describe('a child whose process died', () => {
-  it('runs what waited before it is told anything new', async () => {
-    const store = new MemoryStore();
-    const hold = gate();
-    await using t = await continuing({ store, script: holding({ 'Work.': hold }) });
-    await t.ask('Hello.');
-    const { childId } = await t.start();
-    await hold.arrived();
-    await t.tell(childId, 'Queued.');
-    const left = await crashed(store);
-    hold.open();
-    await t.gone(childId);
-
-    await using again = await continuing({ store: left });
-    const { agent: parent } = await again.agents.resume(t.root.id);
-    await again.tell(childId, 'New.', { parent });
-    const child = again.agents.get(childId)!;
-    await again.gone(childId);
-    await parent.whenIdle();
-    expect(told(child)).toEqual(['Work.', 'Queued.', 'New.']);
-    expect(ends(child.session)[0]).toBe('interrupted');
-    expect(typesOf(child.session.events, 'subagent/descriptor')).toBe(1);
-  });
+  it.each(['subagent/start', 'agent/created'] as const)(
+    'keeps what waited when it is aborted inside %s',
+    async (event) => {
+      await using t = await withQueue();
+      const abort = new AbortController();
+      const off = t.harness.on(event, () => abort.abort('enough'));
+      const telling = t.tell(t.childId, 'More.', { signal: abort.signal });
+      expect(await rejection(telling)).toBe('enough');
+      off();
+      expect(t.agents.list()).toEqual([t.root]);
+      await t.tell(t.childId, 'Last.');
+      const child = t.agents.get(t.childId)!;
+      await t.gone(t.childId);
+      expect(told(child)).toEqual(['Fail.', 'One.', 'Two.', 'Last.']);
+    },
+  );
 });

@@ -1,20 +1,35 @@
 /** Continuable children on a whole harness, and what tests read of them. */
 import { textOf } from '../../protocol/content.ts';
 import type { MessageSource } from '../../protocol/content.ts';
-import type { SessionId } from '../../protocol/ids.ts';
+import { SessionId } from '../../protocol/ids.ts';
 import type { ModelRequest } from '../../protocol/model.ts';
 import type { Agent } from '../../src/agent/agent.ts';
-import type { ScriptedAnswer } from '../../src/models/scripted.ts';
-import type { Hold } from '../../src/models/scripted.ts';
+import { gate } from '../../src/base/gate.ts';
+import type { Hold, ScriptedAnswer } from '../../src/models/scripted.ts';
 import type { ContinuableStartSpec } from '../../src/subagents/continuable.ts';
+import { MemoryStore } from '../../src/session/memory-store.ts';
+import type { SubagentProvider } from '../../src/subagents/provider.ts';
 import type { SubagentRuntime } from '../../src/subagents/runtime.ts';
-import { text } from '../subagents/stubs.ts';
+import { ALL_CAPABILITIES, text } from '../subagents/stubs.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarnessOptions } from '../support/harness.ts';
 import { isRuntimeContext } from '../support/told.ts';
 import { until } from '../support/until.ts';
 
 export const USER = { kind: 'user' } as const;
+
+export const ID = SessionId('reserved');
+
+/** A provider that answers a preparation as the test says. */
+export const preparing = (
+  prepareContinuable: NonNullable<SubagentProvider['prepareContinuable']>,
+): SubagentProvider => ({
+  name: 'preparing',
+  capabilities: ALL_CAPABILITIES,
+  inheritsParentContext: false,
+  start: () => Promise.reject(new Error('No one-shot child was asked for.')),
+  prepareContinuable,
+});
 
 /** What a start is given besides what it is given anyway. */
 export type StartGiven = Partial<Omit<ContinuableStartSpec, 'request'>> & {
@@ -98,3 +113,25 @@ export const told = ({ session }: Agent): string[] =>
         ? [textOf(event.data.content)]
         : [],
     );
+
+/** A harness with a child that failed in its first turn while two messages waited. */
+export async function withQueue(
+  holds: Parameters<typeof holding>[0] = {},
+  store: MemoryStore = new MemoryStore(),
+) {
+  const hold = gate();
+  const t = await continuing({
+    store,
+    script: (request) =>
+      taskOf(request) === 'Fail.'
+        ? { hold, throws: new Error('The model broke.') }
+        : holding(holds)(request),
+  });
+  const { childId } = await t.start({ request: { prompt: [text('Fail.')] } });
+  await hold.arrived();
+  await t.tell(childId, 'One.');
+  await t.tell(childId, 'Two.');
+  hold.open();
+  await t.gone(childId);
+  return { ...t, childId, [Symbol.asyncDispose]: () => t[Symbol.asyncDispose]() };
+}
