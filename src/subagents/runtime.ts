@@ -17,6 +17,7 @@ import { followup } from './followup.ts';
 import type { SubagentFollowupOptions } from './followup.ts';
 import { interrupt } from './interrupt.ts';
 import type { SubagentInterruptAuthority } from './interrupt.ts';
+import { missedNotices } from './missed-notices.ts';
 import { reportFrom } from './report.ts';
 import type { ReportOptions } from './report.ts';
 import { Setups } from './setup.ts';
@@ -78,6 +79,7 @@ export class SubagentRuntime {
       const admission = new Admission(live);
       const activations = new Activations({ agents: live, sessions, admission, lifecycle, logger });
       live.onEnding((agent, pending) => endWith(activations, agent, pending));
+      sessions?.onLoading((session, signal) => missedNotices(sessions, session, signal));
       this.#continuable = { activations, providers, setups: this.#setups, maxDepth };
     }
     this.#context = {

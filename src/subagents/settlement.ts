@@ -57,7 +57,7 @@ interface Circumstances {
   readonly hasAccepted: boolean;
 }
 
-function stopReasonOf(
+export function stopReasonOf(
   events: readonly SessionEvent[],
   { isCut, hasFailed, hasAccepted }: Circumstances,
 ): SubagentStopReason {

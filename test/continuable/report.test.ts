@@ -191,6 +191,41 @@ describe('a report', () => {
     expect(told(all.rt.root)).toEqual([['notice']]);
   });
 
+  it.each(['wakeup', 'next-step'] as const)(
+    'by %s keeps its reader here also when that is interrupted before it reads it',
+    async (delivery) => {
+      const held = gate();
+      const below = gate();
+      await using all = await family({
+        child: [{ hold: held, text: 'Delegated.' }, 'Read.', 'Done.'],
+        grandchild: [{ hold: below, text: 'Done.' }],
+      });
+      const { subagents } = all.rt.harness;
+      const child = await all.start();
+      await held.arrived();
+      const grandchild = await all.start({ parent: child });
+      held.open();
+      await below.arrived();
+      await child.whenIdle();
+      const reported = reports(all, grandchild, delivery);
+      subagents.interrupt(child.id, { kind: 'user', parentSessionId: all.rt.root.id });
+      await reported;
+      await child.whenIdle();
+      // The news of its end would wake the child again; here it is lost.
+      const { followup } = child;
+      child.followup = () => {
+        throw new Error('Full.');
+      };
+      await subagents.drainContinuableChildren(child, [grandchild.id]);
+      child.followup = followup;
+      await settled();
+      expect([child.status, all.isLive(child)]).toEqual(['idle', true]);
+      await all.tell(child, 'Go on.');
+      await all.gone(child);
+      expect(told(child).flat()).toEqual(['user', 'report', 'user']);
+    },
+  );
+
   it.each(['quiet', 'wakeup', 'next-step'] as const)(
     'by %s that its parent refuses names what it said',
     async (delivery) => {
