@@ -13,6 +13,7 @@ import type { Agents } from '../agent/agents.ts';
 import { deferred, joinSignals } from '../base/deferred.ts';
 import { KeyLock } from '../base/key-lock.ts';
 import type { Logger } from '../base/logger.ts';
+import { teardownFailed } from '../base/teardown.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { UserMessage } from '../../protocol/content.ts';
 import { Activation } from './activation.ts';
@@ -322,16 +323,6 @@ export class Activations {
   ): void {
     this.services.logger.warn({ child: activation.id, error: toErrorRecord(error) }, text);
   }
-}
-
-/** One that says so already is told as it is. */
-export function teardownFailed(what: string, failures: readonly unknown[]): SubagentError {
-  const [first] = failures;
-  const code = 'ACTIVATION_TEARDOWN_FAILED';
-  if (failures.length === 1 && first instanceof SubagentError && first.code === code) return first;
-  const messages = failures.map((failure) => toErrorRecord(failure).message).join('; ');
-  const cause = failures.length === 1 ? first : new AggregateError(failures, messages);
-  return new SubagentError(code, `${what} could not be released cleanly: ${messages}`, { cause });
 }
 
 const EMPTY: Settlement = { stopReason: 'error', output: [], waiting: 0, discarded: 0 };

@@ -3,8 +3,9 @@ import { SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { PendingInput } from '../agent/agent-host.ts';
+import { teardownFailed } from '../base/teardown.ts';
 import type { Activation } from './activation.ts';
-import { notYours, teardownFailed } from './activations.ts';
+import { notYours } from './activations.ts';
 import type { Activations } from './activations.ts';
 import { isLive, lineageOf } from './lineage.ts';
 

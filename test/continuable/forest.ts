@@ -19,37 +19,10 @@ import { inProcessThreads } from '../support/in-process-threads.ts';
 import type { InProcessThreads } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { prompt, signal } from './family.ts';
+import { fateOf, REFUSALS } from './fates.ts';
+import type { Epoch, Known } from './fates.ts';
 
 const MANY_TURNS = 6_000;
-/** What may come of any of these acts, beside success. */
-const REFUSALS: readonly string[] = [
-  'DRAINING',
-  'ACTIVATION_CLOSING',
-  'UNAUTHORIZED',
-  'NOT_RESUMABLE',
-  'PARENT_UNAVAILABLE',
-  'CAPACITY',
-  // A thread that was made to crash while it started.
-  'WORKER_CRASHED',
-  'WORKER_START_FAILED',
-];
-
-interface Known {
-  readonly id: SessionId;
-  readonly parent: Agent;
-  readonly depth: number;
-}
-
-/** One residency, from its start to its end. */
-interface Epoch {
-  readonly child: SessionId;
-  readonly parent: SessionId;
-  /** Messages that were accepted in it. */
-  accepted: number;
-  notices: number;
-  end: string | undefined;
-}
-
 export class Forest {
   readonly seed: number;
   readonly harness: Harness;
@@ -61,7 +34,6 @@ export class Forest {
   readonly #delivery: 'auto' | 'manual';
   readonly #stuck = deferred<never>();
   readonly #known: Known[] = [];
-  readonly #agents = new Map<SessionId, Agent>();
   readonly #epochs = new Map<string, Epoch>();
   readonly #openOf = new Map<SessionId, Epoch>();
   /** Every id that was returned, with its session. */
@@ -293,7 +265,7 @@ export class Forest {
         signal: signal(),
         request: { parent, prompt: prompt('Work.') },
       });
-      this.#known.push({ id: childId, parent, depth: 0 });
+      this.#known.push({ id: childId, parent });
       this.#return(messageId, childId);
     });
   }
@@ -318,9 +290,6 @@ export class Forest {
 
   #watch(): void {
     const { harness } = this;
-    harness.on('agent/created', ({ agent }) => {
-      this.#agents.set(agent.id, agent);
-    });
     harness.on('subagent/start', ({ runId, id }) => {
       const parent = harness.agents.get(id)?.session.header.parentSession;
       if (parent === undefined) return void this.problems.push(`${id} is told of and not live`);
@@ -357,8 +326,6 @@ export class Forest {
         this.problems.push(`${epoch.notices} notices of ${short(id)} instead of ${expected}`);
       }
     });
-    const last = new Map<string, number>();
-    harness.on('agent/disposed', ({ agent }) => last.set(agent.id, agent.session.seq));
   }
 
   #check(when: string): void {
@@ -410,19 +377,3 @@ export class Forest {
 }
 
 const short = (id: string): string => id.slice(-4);
-
-/** What became of one message, by the log of the session that was given it. */
-function fateOf(events: readonly SessionEvent[], id: string): string {
-  let fate = 'lost';
-  const lists: Record<string, string[]> = { 'next-turn': [], 'next-step': [] };
-  for (const event of events) {
-    if (event.type === 'user/message' && event.data.id === id) return 'told';
-    if (event.type !== 'agent/inbox/spliced') continue;
-    const { target, start, removedCount = 0, inserted, outcome } = event.data;
-    const ids = inserted.map((message) => message.id as string);
-    const removed = lists[target]!.splice(start, removedCount, ...ids);
-    if (ids.includes(id)) fate = 'waits';
-    if (removed.includes(id)) fate = outcome === 'canceled' ? 'thrown' : 'spent';
-  }
-  return fate;
-}
