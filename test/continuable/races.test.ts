@@ -4,6 +4,8 @@ import type { SessionEvent } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { Dice } from '../interleavings/plan.ts';
+import { StallingStore } from '../support/stalling-store.ts';
+import type { Gate } from '../support/gate.ts';
 import { settled, until } from '../support/until.ts';
 import { afterMicrotasks, ends } from '../worker-host/agent-words.ts';
 import { family } from './family.ts';
@@ -121,17 +123,25 @@ it('releases a parent that has no thread and was just told something', async () 
 });
 
 it('tells of one residency before the next begins, though the parent answers at once', async () => {
-  await using of = await family();
+  const store = new StallingStore();
+  await using of = await family({ store });
   const c = await of.start('c');
-  const answers: Promise<unknown>[] = [];
+  let answer: Promise<unknown> | undefined;
+  let hold: Gate | undefined;
   of.rt.harness.on('agent/inbox/inserted', ({ agent, message }) => {
     if (agent !== of.rt.root || message.source.kind !== 'subagent-settled') return;
-    if (answers.length < 3) answers.push(of.tell(of.rt.root, c.id, 'More.'));
+    // The notice is there, and not kept yet.
+    hold ??= store.stall();
+    answer ??= of.tell(of.rt.root, c.id, 'More.');
   });
-  await until(() => of.told.filter((text) => text === 'end c completed').length === 4);
-  await Promise.all(answers);
-  const edges = of.told.filter((text) => !text.startsWith('gone'));
-  expect(edges).toEqual(Array.from({ length: 4 }, () => ['start c', 'end c completed']).flat());
+  await until(() => answer !== undefined);
+  await settled();
+  const edges = (): string[] => of.told.filter((text) => !text.startsWith('gone'));
+  expect(edges()).toEqual(['start c']);
+  hold!.open();
+  await answer;
+  await until(() => edges().length === 4);
+  expect(edges()).toEqual(['start c', 'end c completed', 'start c', 'end c completed']);
 });
 
 describe('with few threads', () => {
