@@ -18,7 +18,7 @@ export class Activation {
   readonly boundary: number;
   /** The child and all that were above it when it was published: who may stop it. */
   readonly ancestry: WeakSet<Agent>;
-  /** Messages it was given, here or in an earlier life, that have not left its inbox. */
+  /** Messages it was given here that have not left its inbox. */
   readonly accepted = new Set<MessageId>();
   /** Children of its own that are resident. */
   readonly owned = new Set<Activation>();
@@ -53,7 +53,6 @@ export class Activation {
     this.parentId = parentId;
     this.boundary = handle.agent.session.seq;
     this.ancestry = new WeakSet([handle.agent, ...lineage]);
-    for (const { id } of handle.agent.inbox.nextTurn) this.accepted.add(id);
   }
 
   get id(): SessionId {
@@ -70,9 +69,7 @@ export class Activation {
    */
   get state(): ActivationState {
     if (this.agent.status === 'running') return 'running';
-    const { parkedBy } = this.handle;
-    const isGoingOn = parkedBy === undefined || parkedBy === 'interrupt';
-    if (this.accepted.size > 0 && isGoingOn) return 'running';
+    if (this.accepted.size > 0 && this.handle.parkedBy !== 'failure') return 'running';
     return this.owned.size > 0 ? 'waiting' : 'settled';
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gate } from '../../src/base/gate.ts';
 import { rejection } from '../subagents/stubs.ts';
 import { eventTypes } from '../support/harness.ts';
+import { StallingStore } from '../support/stalling-store.ts';
 import { ID, continuing, preparing } from './continuing.ts';
 
 describe('the preparation by a provider', () => {
@@ -87,19 +88,16 @@ describe('the preparation by a provider', () => {
   });
 
   it('brings a seed that it can change no more', async () => {
-    await using t = await continuing();
+    const store = new StallingStore();
+    await using t = await continuing({ store });
     await t.ask('Hello.');
     const seed = structuredClone(t.root.session.completedTurns()!) as unknown[];
     const count = seed.length;
-    t.subagents.registerProvider(
-      preparing(async () => {
-        queueMicrotask(() => queueMicrotask(() => setImmediate(() => seed.splice(0))));
-        return { seed: seed as never };
-      }),
-    );
-    const hold = gate();
-    t.harness.on('agent/created', () => hold.open());
-    const { childId } = await t.start({ provider: 'preparing', childId: 'seeded' });
+    t.subagents.registerProvider(preparing(async () => ({ seed: seed as never })));
+    // While the store is asked for the id the provider goes on with its own list.
+    const readFrom = store.readFrom.bind(store);
+    store.readFrom = (...args) => (seed.splice(0), readFrom(...args));
+    const { childId } = await t.start({ provider: 'preparing', childId: ID });
     const { session } = t.agents.get(childId)!;
     expect(session.header.seedLength).toBe(count);
     expect(session.eventsFrom(0).slice(0, count)).toEqual(t.root.session.completedTurns());
