@@ -334,7 +334,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       this.conversation.close(reason);
       this.#turnEnded(turn.number, reason);
     } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
-      this.#intake.park('failure');
+      // An idle agent outlives its thread: what an interrupt left waiting goes on waiting for that.
+      if (this.status === 'running') this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;

@@ -137,6 +137,23 @@ describe('a parent that is a child itself', () => {
 });
 
 describe('a child', () => {
+  it('that was interrupted keeps what waits when its idle thread dies, and goes on with it', async () => {
+    await using of = await family();
+    const c = await of.start('c', of.rt.root, { text: 'Hold.' });
+    await of.held.arrived();
+    await of.tell(of.rt.root, c.id, 'Second.');
+    of.rt.harness.subagents.interrupt(c.id, { kind: 'user', parentSessionId: of.rt.root.id });
+    await c.whenIdle();
+    of.rt.threads.of(c.id).crash();
+    await settled();
+    of.rt.harness.subagents.interrupt(c.id, { kind: 'user', parentSessionId: of.rt.root.id });
+    await settled();
+    expect(of.isResident(c)).toBe(true);
+    await of.tell(of.rt.root, c.id, 'Third.');
+    await until(() => isGone(of, c));
+    expect(ends(c.session)).toEqual(['aborted user', 'completed', 'completed']);
+  });
+
   it('leaves a parent that is a root as it is', async () => {
     await using of = await family();
     const c = await of.start('c');
