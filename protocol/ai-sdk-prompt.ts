@@ -86,6 +86,8 @@ function appendMessages(
           content.push({ type: 'reasoning', text: block.text, ...providerOptions });
           break;
         case 'tool-call':
+          // Quoted, as in the notice of a subagent: it is no call of this conversation.
+          if (message.role === 'user') break;
           toolNames.set(block.id, block.name);
           content.push({
             type: 'tool-call',

@@ -66,6 +66,8 @@ export interface SubagentSettledMessageSource {
   readonly form: 'notice';
   readonly summary: string;
   readonly senderSessionId: SessionId;
+  /** The child's last turn: tells the ends of one child apart. */
+  readonly turn: number;
 }
 
 interface MessageOf<Role extends string> {

@@ -27,7 +27,7 @@ import { Sessions } from './session/sessions.ts';
 import type { SessionObservations } from './session/sessions.ts';
 import { openSqliteStore } from './session/sqlite-store.ts';
 import type { SessionPersistence } from './session/store.ts';
-import { SubagentRuntime } from './subagents/runtime.ts';
+import { closeSubagents, SubagentRuntime } from './subagents/runtime.ts';
 import type { SubagentEvents } from './subagents/runtime.ts';
 import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
@@ -165,13 +165,19 @@ export class Harness {
   }
 
   async #dispose(): Promise<void> {
-    const failures: unknown[] = [];
+    // Whoever ended with another tells of the same failure.
+    const failures = new Set<unknown>();
     const step = (work: Promise<void>): Promise<void> =>
-      work.catch((error: unknown) => void failures.push(error));
-    // Starts that wait for a thread end first; then the agents; then what kept them.
-    await Promise.all([step(this.#workerHost.close()), step(this.agents.close())]);
+      work.catch((error: unknown) => void failures.add(error));
+    // In this tick all are told to stop, from the top down, and nothing new is taken on. Children
+    // that go on are released first, from the bottom up; then the agents; then what kept them.
+    this.agents.halt();
+    const drained = step(closeSubagents(this.subagents));
+    const threads = step(this.#workerHost.close());
+    await drained;
+    await Promise.all([threads, step(this.agents.close())]);
     await step(this.sessions.close());
-    assertTornDown('The harness', failures);
+    assertTornDown('The harness', [...failures]);
   }
 }
 
@@ -233,7 +239,9 @@ export async function buildHarness(
     logger,
   });
   const { maxDepth, stopGraceMs } = limits;
-  const subagents = new SubagentRuntime({ agents, logger, maxDepth, stopGraceMs, clock });
+  const continuable = { agents, sessions };
+  const times = { stopGraceMs, clock };
+  const subagents = new SubagentRuntime({ agents, continuable, logger, maxDepth, ...times });
   const harness = new Harness({
     agents,
     hooks,

@@ -60,6 +60,11 @@ export type { RunOutcome } from './subagents/settle-run.ts';
 export { finalOutput } from './session/output.ts';
 export { fork } from './providers/worker-fork.ts';
 export { spawn } from './providers/worker-spawn.ts';
+export type { ContinuableStart, ContinuableStartSpec } from './subagents/continuable.ts';
+export type { SubagentFollowupOptions } from './subagents/followup.ts';
+export type { SubagentInterruptAuthority } from './subagents/interrupt.ts';
+export type { ReportDelivery, ReportOptions } from './subagents/report.ts';
+export type { SetupContribution } from './subagents/setup.ts';
 export type { ProviderFactory, ProviderServices } from './subagents/provider-services.ts';
 export type {
   ContinuableCreateRequest,

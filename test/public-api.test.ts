@@ -27,17 +27,17 @@ const entries: readonly {
     types: words(`
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause ChildScope ContentBlock
-      ContinuableCreateRequest ContinuableCreateSpec
+      ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec
       CreateAgentOptions CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage
       OpenAiCompatibleOptions Ownership PromptContext PromptRegistry PromptScope PromptSection
-      PromptVariable ProviderFactory ProviderServices RequestConfig ResolvedSubagentStartRequest
-      ResumeAgentOptions RetryPolicy RunOutcome RuntimeContext Session SessionEvent SessionEventMap
+      PromptVariable ProviderFactory ProviderServices ReportDelivery ReportOptions RequestConfig
+      ResolvedSubagentStartRequest ResumeAgentOptions RetryPolicy RunOutcome RuntimeContext Session SessionEvent SessionEventMap
       SessionEventOf SessionEventType SessionHeader SessionObservations SessionPersistence
-      Sessions StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
-      SubagentErrorCode SubagentEvents SubagentProvider SubagentResult SubagentRun
+      Sessions SetupContribution StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
+      SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentInterruptAuthority SubagentProvider SubagentResult SubagentRun
       SubagentRuntime SubagentStartRequest SubagentStopReason SubagentToolConfig ToolAgent
       ToolContext ToolDefinition ToolFilter ToolGuard ToolHooks ToolModule ToolOutput
       ToolRegistry ToolRestriction ToolResultMessage ToolResultView ToolScope ToolSpec

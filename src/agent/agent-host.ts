@@ -1,3 +1,4 @@
+import type { UserMessage } from '../../protocol/content.ts';
 import type { CancelCause, SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { PromptScope } from '../prompt/prompt.ts';
 import type { ModelRoute } from '../models/routes.ts';
@@ -50,6 +51,8 @@ export interface PreparedAgent {
   start(signal?: AbortSignal): Promise<void>;
   /** Published: from here on the agent accepts, and its thread may be woken. */
   activate(): void;
+  /** Behind what waits for turns of its own, without waking: for an agent that is being ended. */
+  enqueue(message: UserMessage): void;
   /**
    * Begin the end, in this tick: no turn opens any more, the open one is told to stop for this
    * cause, and the stop grace runs. Only messages that wake nobody are accepted still.

@@ -3,6 +3,7 @@
  * of it before its last, synchronous span, and whatever fails before leaves nothing.
  */
 import { toErrorRecord } from '../../protocol/error-record.ts';
+import type { UserMessage } from '../../protocol/content.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
@@ -57,6 +58,8 @@ export class Agents {
   readonly #entries = new Map<Agent, Entry>();
   readonly #registries: Registries;
   readonly #making = new Set<Promise<unknown>>();
+  /** Logs that whoever made them begins to keep. */
+  readonly #heldBack = new WeakSet<Session>();
   readonly #closing = new AbortController();
 
   constructor(options: AgentsOptions) {
@@ -75,13 +78,20 @@ export class Agents {
     // The log of a new session is kept from its first accepted message on, in one transaction
     // with it: an agent that was never told anything leaves no row. If that write fails, the
     // next message tries again.
-    this.observers.on('agent/inbox/inserted', ({ agent }) => sessions.accept(agent.session));
+    this.observers.on('agent/inbox/inserted', ({ agent: { session } }) => {
+      if (!this.#heldBack.has(session)) sessions.accept(session);
+    });
     sessions.observers.on('session/lost', ({ session, error }) => this.#lost(session, error));
   }
 
   /** The live agent of this id. Holding it lets one act as that agent, not dispose it. */
   get(id: SessionId): Agent | undefined {
     return this.#directory.get(id);
+  }
+
+  /** A message for a turn of its own that wakes nobody. For whoever manages the agent's life. */
+  enqueue(agent: Agent, message: UserMessage): void {
+    this.#entries.get(agent)?.enqueue(message);
   }
 
   /** In the order of their publication. */
@@ -96,8 +106,8 @@ export class Agents {
   }
 
   /**
-   * Have something ended with every agent that ends: called in the tick in which its end begins,
-   * after it was halted. The agent stays registered until the returned promise settles; a
+   * Have something ended with every agent that ends: called once, in the tick in which its end
+   * begins, right after it was halted. The agent stays registered until the returned promise settles; a
    * rejection is a failure of that end. Returns the idempotent disposer.
    */
   onEnding(end: (agent: Agent, pending: PendingInput) => Promise<void>): () => void {
@@ -122,16 +132,22 @@ export class Agents {
   async createManaged(options: CreateAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'create');
     const { sessions } = this.#options;
-    const { sessionId, meta, seed, owner } = options;
+    const { sessionId, meta, seed, owner, identity } = options;
     return this.#make(options, owner, options.descriptor, false, async () => {
       if (sessionId !== undefined && (await sessions.isStored(sessionId as SessionId))) {
         throw new ArgumentError(`The session "${sessionId}" is stored already: resume it.`);
       }
-      return sessions.prepare({
+      const session = sessions.prepare({
         ...(sessionId === undefined ? {} : { id: sessionId as SessionId }),
         ...(meta === undefined ? {} : { meta }),
         ...(seed === undefined ? {} : { seed }),
       });
+      if (identity !== undefined) {
+        this.#heldBack.add(session);
+        session.append('subagent/descriptor', identity);
+        session.append('session/end-seed', {});
+      }
+      return session;
     });
   }
 
@@ -163,9 +179,15 @@ export class Agents {
     return this.#tracked(this.#makeHost(options));
   }
 
+  /** Begin the end of every agent, in this tick; what waits for them is kept. Idempotent. */
+  halt(): void {
+    this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
+    for (const entry of this.#entries.values()) entry.halt({ kind: 'disposed' }, 'keep');
+  }
+
   /** End every agent, keeping what waits for them. Resolves at quiescence. */
   async close(): Promise<void> {
-    this.#closing.abort(new SubagentError('DRAINING', 'The harness is being disposed.'));
+    this.halt();
     // All of them in this tick, parents and children alike, so that every deadline starts now.
     const ends = this.#endAll();
     await Promise.allSettled([...this.#making]);
@@ -260,7 +282,9 @@ export class Agents {
     );
     const { signal, release } = joinSignals([this.#closing.signal, options.signal, owning?.ending]);
     const made = deferred<void>();
-    owning?.makings.add(made.promise);
+    const waiting =
+      owning ?? (options.startedBy === undefined ? undefined : this.#entryOf(options.startedBy));
+    waiting?.makings.add(made.promise);
     const scope = new Scope();
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
@@ -312,7 +336,7 @@ export class Agents {
       throw error;
     } finally {
       made.resolve();
-      owning?.makings.delete(made.promise);
+      waiting?.makings.delete(made.promise);
       release();
     }
   }

@@ -39,6 +39,8 @@ export interface MakeOptions {
    */
   readonly setup?: (child: ChildScope) => { commit(): void } | void;
   readonly limits?: AgentLimits;
+  /** Waits while this one is made, and goes on without owning it. */
+  readonly startedBy?: Agent;
 }
 
 export interface CreateAgentOptions extends MakeOptions {
@@ -51,6 +53,11 @@ export interface CreateAgentOptions extends MakeOptions {
   readonly owner?: Agent;
   /** Written once, in the agent's first turn. */
   readonly descriptor?: SubagentDescriptor;
+  /**
+   * Stands in its log from the beginning, right after what the seed gives. Nothing of that log is
+   * kept, whatever the agent is told, before whoever makes it calls `sessions.accept`.
+   */
+  readonly identity?: SubagentDescriptor;
 }
 
 export type ResumeAgentOptions = MakeOptions;
@@ -85,6 +92,7 @@ const RESUME = {
   signal: 'signal',
   setup: 'function',
   limits: 'object',
+  startedBy: 'object',
 } as const satisfies Record<keyof ResumeAgentOptions, OptionKind>;
 const CREATE = {
   sessionId: 'text',
@@ -92,6 +100,7 @@ const CREATE = {
   seed: 'list',
   owner: 'object',
   descriptor: 'object',
+  identity: 'object',
   ...RESUME,
 } as const satisfies Record<keyof CreateAgentOptions, OptionKind>;
 const HOST = {

@@ -2,6 +2,7 @@
  * What main keeps of one live agent besides itself: what it owns, and its one ending. Nothing
  * here decides that an agent ends.
  */
+import type { UserMessage } from '../../protocol/content.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
@@ -39,6 +40,8 @@ export class Entry {
   readonly #owner: Entry | undefined;
   readonly #registries: Registries;
   #disposal: Promise<void> | undefined;
+  /** What others end with it, from its halt on. */
+  #others: Promise<PromiseSettledResult<void>[]> | undefined;
 
   constructor(
     prepared: PreparedAgent,
@@ -62,17 +65,24 @@ export class Entry {
     };
   }
 
+  /** See `PreparedAgent.enqueue`. */
+  enqueue(message: UserMessage): void {
+    this.#prepared.enqueue(message);
+  }
+
   /** Aborted when it is being disposed: it owns nothing new. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** From the top down in this tick: it, then what it owns. */
+  /** From the top down in this tick: it, then what ends with it and what it owns. */
   halt(cause: CancelCause, pending: PendingInput): void {
     if (this.#ending.signal.aborted) return;
     // Set before anything is told: a listener may come here again.
     this.#ending.abort(ownerGone(this.agent));
     this.#prepared.halt(cause, pending);
+    const { endings } = this.#registries;
+    this.#others = Promise.allSettled([...endings].map((end) => end(this.agent, pending)));
     for (const child of this.children) child.halt(DISPOSED, pending);
   }
 
@@ -88,12 +98,13 @@ export class Entry {
 
   async #end(pending: PendingInput): Promise<void> {
     const { agent } = this;
-    const { directory, entries, sessions, hooks, observers, endings } = this.#registries;
+    const { directory, entries, sessions, hooks, observers } = this.#registries;
     // Cancelled from the top down in this tick, released from the bottom up.
     this.halt(DISPOSED, pending);
-    const others = [...endings].map((end) => end(agent, pending));
     const children = [...this.children].map((child) => child.dispose(pending));
-    const ends = await Promise.allSettled([...others, ...children, ...this.makings]);
+    const ends = await Promise.allSettled([...children, ...this.makings]);
+    // There by now, also when a listener came here from inside of the halt.
+    ends.push(...((await this.#others) ?? []));
     ends.push(...(await Promise.allSettled([this.#prepared.dispose(pending)])));
     this.#owner?.children.delete(this);
     entries.delete(agent);

@@ -106,6 +106,10 @@ export class HostAgent implements Agent, PreparedAgent {
     this.#intake.accept(message, 'next-step', false);
   }
 
+  enqueue(message: UserMessage): void {
+    this.#intake.accept(message, 'next-turn', false);
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();

@@ -116,10 +116,17 @@ export class Inbox implements InboxView {
     this.#claimed = [];
     const claimed = [
       ...this.#take('next-step', Infinity, ready),
-      ...(boundary === 'turn' ? this.#take('next-turn', 1, ready) : []),
+      ...(boundary === 'turn' ? this.#take('next-turn', this.#sizeOfTurn(), ready) : []),
     ];
     for (const message of claimed) this.#observer.claimed(message, turn);
     return claimed;
+  }
+
+  /** One message, or the notices that stand at the front: to hear of several takes one turn. */
+  #sizeOfTurn(): number {
+    const list = this.#lists['next-turn'];
+    const count = list.findIndex(({ source }) => source.kind !== 'subagent-settled');
+    return Math.max(1, count === -1 ? list.length : count);
   }
 
   /** The last claim waits again, at the front of its lists. */

@@ -39,6 +39,8 @@ export class Intake {
   readonly #waking = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
   #parkedBy: Parked | undefined;
+  /** What parked until messages were accepted of which none is committed yet. */
+  #parkedBefore: Parked | undefined;
   /** Insertions that are being committed. The promise is that very insertion. */
   readonly #commits = new Map<MessageId, Promise<void>>();
 
@@ -162,13 +164,16 @@ export class Intake {
     // An observer of the insertion may have ended the agent: then it waits for a later life. Or it
     // took the message back: then nothing is to be run.
     if (wakes && this.isOpen && this.inbox.has(message.id)) {
+      this.#parkedBefore ??= this.#parkedBy;
       this.#parkedBy = undefined;
       this.#options.onAccepted();
     }
     const commit: Promise<void> = session.committed().then(
       () => {
         this.#settle(message.id, commit);
-        if (wakes && this.#state === 'open') this.#options.onWake();
+        if (!wakes) return;
+        this.#parkedBefore = undefined;
+        if (this.#state === 'open') this.#options.onWake();
       },
       (error: unknown) => this.#withdraw(message.id, commit, error),
     );
@@ -184,6 +189,11 @@ export class Intake {
     // A message that was discarded may have been accepted again: that insertion has its own commit.
     if (this.#commits.get(id) === commit) this.inbox.remove(id);
     this.#settle(id, commit);
+    // As if it had never come: what waited before it waits on, and nobody would wake it.
+    if (this.#commits.size === 0) {
+      this.#parkedBy ??= this.#parkedBefore;
+      this.#parkedBefore = undefined;
+    }
     const { code, message } = toErrorRecord(thrown);
     observers.emit('agent/error', { agent, error: { code, message } });
     this.#options.onWithdrawn();

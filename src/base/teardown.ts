@@ -13,10 +13,15 @@ export function assertTornDown(what: string, failures: readonly unknown[]): void
   const [first] = failures;
   if (failures.length === 0) return;
   if (failures.length === 1 && first instanceof HarnessError) throw first;
-  const messages = failures.map((failure) => toErrorRecord(failure).message);
-  throw new SubagentError(
-    'ACTIVATION_TEARDOWN_FAILED',
-    `${what} did not end cleanly: ${messages.join('; ')}`,
-    { cause: failures.length === 1 ? first : new AggregateError(failures, messages.join('; ')) },
-  );
+  throw teardownFailed(what, failures);
+}
+
+/** The same where callers are promised that code; one that has it already is told as it is. */
+export function teardownFailed(what: string, failures: readonly unknown[]): SubagentError {
+  const [first] = failures;
+  const code = 'ACTIVATION_TEARDOWN_FAILED';
+  if (failures.length === 1 && first instanceof SubagentError && first.code === code) return first;
+  const messages = failures.map((failure) => toErrorRecord(failure).message).join('; ');
+  const cause = failures.length === 1 ? first : new AggregateError(failures, messages);
+  return new SubagentError(code, `${what} did not end cleanly: ${messages}`, { cause });
 }

@@ -1,9 +1,12 @@
 /** How the providers of this folder make a one-shot child; they differ in what it begins with. */
 import { ArgumentError } from '../../protocol/errors.ts';
-import { textOf } from '../../protocol/content.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
-import { createUserMessage } from '../agent/agent.ts';
-import { childMeta, childOptions, composeChild } from '../subagents/child-composition.ts';
+import {
+  childMeta,
+  childOptions,
+  composeChild,
+  readableMessage,
+} from '../subagents/child-composition.ts';
 import { assertMaxDepth, childDepth } from '../subagents/depth.ts';
 import type {
   ResolvedSubagentStartRequest,
@@ -42,12 +45,7 @@ export async function startChild(
     });
   }
   const depth = childDepth(parent, request.maxDepth);
-  const prompt = createUserMessage(request.prompt, { kind: 'user' });
-  if (textOf(prompt.content).trim() === '') {
-    throw new ArgumentError(
-      'Cannot start a child: its prompt has no text that a model could read.',
-    );
-  }
+  const prompt = readableMessage(request.prompt);
   let capture: StructuredCapture | undefined;
   const handle = await agents.create({
     meta: {

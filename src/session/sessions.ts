@@ -4,7 +4,7 @@
  * entered, accepted, left; until it is accepted nothing of a new one reaches the store.
  */
 import type { SessionId } from '../../protocol/ids.ts';
-import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Inheritance } from './commit-queue.ts';
@@ -51,6 +51,11 @@ export interface PrepareOptions {
   readonly seed?: readonly SessionEvent[];
 }
 
+type FindMissed = (
+  session: Session,
+  signal: AbortSignal | undefined,
+) => Promise<readonly SessionEventOf<'agent/inbox/spliced'>['data'][]>;
+
 export class Sessions {
   readonly store: SessionPersistence;
   readonly observers: Emitter<SessionObservations>;
@@ -61,6 +66,7 @@ export class Sessions {
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
   readonly #loaded = new Map<SessionId, Session | undefined>();
   readonly #leaving = new Map<SessionId, Promise<void>>();
+  #findMissed: FindMissed | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: {
@@ -146,10 +152,12 @@ export class Sessions {
       signal?.throwIfAborted();
       if (closers.length > 0) await this.store.append([{ id, epoch, events: closers }]);
       signal?.throwIfAborted();
+      const missed = (await this.#findMissed?.(session, signal)) ?? [];
       this.#assertOpen();
       this.#loaded.set(id, session);
       this.#keep(session, epoch, session.seq);
       markEndOfSeed(session);
+      for (const splice of missed) session.append('agent/inbox/spliced', splice);
       return session;
     } catch (error) {
       // The first failure is the one to tell; a lease that cannot be given back runs out.
@@ -157,6 +165,14 @@ export class Sessions {
       this.#loaded.delete(id);
       throw error;
     }
+  }
+
+  /**
+   * Once: how to find what was to be in a session's inbox when it was left behind. It is put
+   * there when the session is loaded; what the search rejects with fails the load.
+   */
+  onLoading(findMissed: FindMissed): void {
+    this.#findMissed = findMissed;
   }
 
   /**

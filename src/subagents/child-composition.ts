@@ -1,4 +1,8 @@
+import { textOf } from '../../protocol/content.ts';
+import type { ContentBlock, MessageSource, UserMessage } from '../../protocol/content.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
+import { createUserMessage } from '../agent/agent.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import type { ChildScope } from '../agent/create-options.ts';
 import { delegationContext } from '../prompt/delegation.ts';
@@ -32,6 +36,19 @@ export function childOptions(
   }
   const given = Object.entries(merged).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(given), subagentDepth: depth };
+}
+
+/**
+ * What a child is to be told.
+ * @throws {ArgumentError} for content that is no list of blocks, or that no model could read
+ */
+export function readableMessage(
+  content: readonly ContentBlock[] | string,
+  source: MessageSource = { kind: 'user' },
+): UserMessage {
+  const message = createUserMessage(content, source);
+  if (textOf(message.content).trim() !== '') return message;
+  throw new ArgumentError('Cannot tell a child this: it has no text that a model could read.');
 }
 
 /**

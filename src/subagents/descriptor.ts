@@ -6,6 +6,9 @@ import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
 /** The version this runtime writes, and the only one it reads. */
 const SUBAGENT_DESCRIPTOR_VERSION = 1;
 
+/** That of a child that can be told more than one thing. */
+export type ContinuableDescriptor = Extract<SubagentDescriptorData, { mode: 'continuable' }>;
+
 /** What a descriptor is made from; a field that is absent or undefined stays out of it. */
 export type DescriptorInput =
   | {

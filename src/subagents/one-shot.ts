@@ -23,6 +23,8 @@ export interface OneShotContext {
   readonly providers: ProviderRegistry;
   readonly lifecycle: SubagentLifecycle;
   readonly remote: RemoteRuns;
+  /** Throws when the parent may start nothing, because it is being ended. */
+  assertAdmits(parent: Agent): void;
   /** Holds for every child, whatever its provider can do. */
   readonly maxDepth: number | undefined;
 }
@@ -49,6 +51,7 @@ export async function startOneShot(
   const request = readRequest(given);
   const { parent, label, signal, maxDepth } = request;
   assertLive(context, parent);
+  context.assertAdmits(parent);
   assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
   const provider = context.providers.get(name);
   if (provider === undefined) {

@@ -1,11 +1,29 @@
-import type { SessionId } from '../../protocol/ids.ts';
+import type { ContentBlock } from '../../protocol/content.ts';
+import { SubagentError } from '../../protocol/errors.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
+import type { Agents } from '../agent/agents.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
+import type { Sessions } from '../session/sessions.ts';
+import { Activations } from './activations.ts';
+import { Admission } from './admission.ts';
+import { startContinuable } from './continuable.ts';
+import type { ContinuableContext, ContinuableStart, ContinuableStartSpec } from './continuable.ts';
 import { assertMaxDepth } from './depth.ts';
+import { drainAll, drainChildren, drainDescendants, endWith } from './drain.ts';
+import { followup } from './followup.ts';
+import type { SubagentFollowupOptions } from './followup.ts';
+import { interrupt } from './interrupt.ts';
+import type { SubagentInterruptAuthority } from './interrupt.ts';
+import { missedNotices } from './missed-notices.ts';
+import { reportFrom } from './report.ts';
+import type { ReportOptions } from './report.ts';
+import { Setups } from './setup.ts';
+import type { SetupContribution } from './setup.ts';
 import { SubagentLifecycle } from './lifecycle.ts';
 import type { LifecycleEvents } from './lifecycle.ts';
 import { startOneShot } from './one-shot.ts';
@@ -22,6 +40,8 @@ export interface SubagentRuntimeOptions {
     /** Absent: runs without an agent here are left to whoever started them. */
     onEnding?(end: (agent: Agent) => Promise<void>): () => void;
   };
+  /** Makes and keeps children that go on. Absent: there are none. */
+  readonly continuable?: { readonly agents: Agents; readonly sessions?: Sessions };
   readonly logger: Logger;
   /** Cap on the depth of every child, whatever its provider; 0 forbids delegation. */
   readonly maxDepth?: number;
@@ -36,22 +56,48 @@ export interface SubagentRuntimeOptions {
 /** What can be observed of delegation. */
 export type SubagentEvents = ProviderEvents & LifecycleEvents;
 
+let closing: (subagents: SubagentRuntime) => Promise<void>;
+
+/**
+ * For the harness alone: end every continuable child, keeping what waits for them, and start
+ * none any more. They are all told to stop in the tick of the call.
+ */
+export const closeSubagents = (subagents: SubagentRuntime): Promise<void> => closing(subagents);
+
 /** The `subagents` service: named providers, and the children started through them. */
 export class SubagentRuntime {
+  static {
+    // Whoever has the service ends what is below an agent of theirs, never all of it.
+    closing = (subagents) => subagents.#close();
+  }
+
   readonly #context: OneShotContext;
+  readonly #continuable: ContinuableContext | undefined;
+  readonly #setups = new Setups();
 
   /** @throws {ArgumentError} for a cap that is no non-negative safe integer. */
-  constructor({ agents, logger, maxDepth, ...times }: SubagentRuntimeOptions) {
+  constructor({ agents, continuable, logger, maxDepth, ...times }: SubagentRuntimeOptions) {
     if (maxDepth !== undefined) assertMaxDepth(maxDepth);
     const { clock = systemClock, stopGraceMs = 2_000 } = times;
     const remote = new RemoteRuns({ logger, clock, stopGraceMs });
     agents.onEnding?.((agent) => remote.endOf(agent));
+    const lifecycle = new SubagentLifecycle(logger);
+    const providers = new ProviderRegistry(logger);
+    if (continuable !== undefined) {
+      const { agents: live, sessions } = continuable;
+      const admission = new Admission(live);
+      const activations = new Activations({ agents: live, sessions, admission, lifecycle, logger });
+      live.onEnding((agent, pending) => endWith(activations, agent, pending));
+      sessions?.onLoading((session, signal) => missedNotices(sessions, session, signal));
+      this.#continuable = { activations, providers, setups: this.#setups, maxDepth };
+    }
     this.#context = {
       agents,
       remote,
-      providers: new ProviderRegistry(logger),
-      lifecycle: new SubagentLifecycle(logger),
+      providers,
+      lifecycle,
       maxDepth,
+      assertAdmits: (parent) => this.#continuable?.activations.assertAdmits(parent),
     };
   }
 
@@ -89,6 +135,98 @@ export class SubagentRuntime {
   }
 
   /**
+   * Start a child that goes on: it takes follow-ups, outlives this call and, in the store, this
+   * process. Resolves when its task is accepted and kept; nothing of it has run by then. A
+   * rejection leaves nothing behind.
+   *
+   * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `ACTIVATION_CLOSING`,
+   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `DUPLICATE_CHILD`, `NO_PROVIDER`,
+   *   `UNSUPPORTED_CAPABILITY`, `ACTIVATION_SETUP_REVOKED`, `CAPACITY`
+   * @throws {SubagentDepthError} when the child would be too deep
+   * @throws {StoreError} when its task could not be kept
+   * @throws {ArgumentError} for anything else that is wrong with the spec
+   */
+  async startContinuable(spec: ContinuableStartSpec): Promise<ContinuableStart> {
+    return startContinuable(this.#bound(), spec);
+  }
+
+  /**
+   * One more message for a child of this parent: a later turn of its own, in order. A child that
+   * has settled is brought back from the store. Resolves when the message is accepted and kept.
+   *
+   * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `ACTIVATION_CLOSING`,
+   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`
+   * @throws {StoreError} when it could not be kept
+   */
+  async followup(
+    parent: Agent,
+    childId: SessionId,
+    content: readonly ContentBlock[] | string,
+    options: SubagentFollowupOptions,
+  ): Promise<{ messageId: MessageId }> {
+    return followup(this.#bound(), parent, childId, content, options);
+  }
+
+  /**
+   * Stop the open turn of a child, at once and without waiting: what waits for it, its residency
+   * and its own children stay. A child with nothing open is left as it is.
+   *
+   * @throws {SubagentError} `UNAUTHORIZED`
+   */
+  interrupt(target: SessionId, authority: SubagentInterruptAuthority): void {
+    if (this.#continuable !== undefined)
+      interrupt(this.#continuable.activations, target, authority);
+  }
+
+  /**
+   * What a child chose to tell its direct parent. Resolves when it is in the parent's inbox and
+   * kept.
+   *
+   * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `UNAUTHORIZED`,
+   *   `ACTIVATION_CLOSING`, `PARENT_UNAVAILABLE`
+   */
+  async reportFrom(
+    child: Agent,
+    content: readonly ContentBlock[] | string,
+    options: ReportOptions,
+  ): Promise<{ messageId: MessageId }> {
+    return reportFrom(this.#bound().activations, child, content, options);
+  }
+
+  /**
+   * Add a part to every continuable child that is built from now on, before it can be seen.
+   * Returns the idempotent disposer, which takes it out of resident children at once.
+   *
+   * @throws {SubagentError} (the disposer) `ACTIVATION_SETUP_RELEASE_FAILED`
+   */
+  registerContinuableSetup(contribution: SetupContribution, owner: Ownership = {}): () => void {
+    return owned(owner, () => this.#setups.register(contribution));
+  }
+
+  /**
+   * End all continuable children below these very agents, and take on nothing new there until
+   * they have left the registry. What waits for those children is discarded. Agents that are not
+   * live are passed over.
+   *
+   * @throws {SubagentError} (rejects) `ACTIVATION_TEARDOWN_FAILED`, after all were released
+   */
+  async drainContinuableDescendants(parents: readonly Agent[]): Promise<void> {
+    if (this.#continuable === undefined) return;
+    await drainDescendants(this.#continuable.activations, parents, 'discard');
+  }
+
+  /**
+   * End these children of this very parent, and what they own; ids of children that are not
+   * resident are passed over.
+   *
+   * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended;
+   *   `ACTIVATION_TEARDOWN_FAILED` after all were released
+   */
+  async drainContinuableChildren(parent: Agent, childIds: readonly SessionId[]): Promise<void> {
+    await drainChildren(this.#bound().activations, parent, childIds);
+  }
+
+  /**
    * Observe. With `agent`, `subagent/start` and `subagent/end` of that very agent's delegations
    * only; providers belong to nobody and are always told. Returns the disposer.
    */
@@ -107,5 +245,14 @@ export class SubagentRuntime {
           listener as never,
         );
     }
+  }
+
+  async #close(): Promise<void> {
+    if (this.#continuable !== undefined) await drainAll(this.#continuable.activations, 'keep');
+  }
+
+  #bound(): ContinuableContext {
+    if (this.#continuable !== undefined) return this.#continuable;
+    throw new SubagentError('CONTINUATION_UNAVAILABLE', 'There is nobody here who keeps children.');
   }
 }

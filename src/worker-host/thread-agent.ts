@@ -156,6 +156,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.accept(message, 'next-step', false);
   }
 
+  enqueue(message: UserMessage): void {
+    this.#intake.accept(message, 'next-turn', false);
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
@@ -213,6 +217,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#residency?.cancelFlag.raiseForEver(cause.kind);
     this.conversation.open?.cancel(cause);
     resolve(this.#residency?.stop(this.#options.limits.stopGraceMs, cause.kind));
+    // What it accepted a moment ago wakes no thread any more, so none will say that it is idle.
+    if (this.#residency === undefined && this.#arrival === undefined) this.#becomeIdle();
   }
 
   dispose(pending: PendingInput): Promise<void> {
@@ -306,6 +312,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         // Disposed after the thread was ready and before it was ours: `#release` waits for this.
         if (this.isClosing) {
           await residency.stop(this.#options.limits.stopGraceMs, 'disposed');
+          this.#becomeIdle();
           return;
         }
         this.#arrival = undefined;
@@ -342,7 +349,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       this.conversation.close(reason);
       this.#turnEnded(turn.number, reason);
     } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
-      this.#intake.park('failure');
+      // An idle agent outlives its thread: what an interrupt left waiting goes on waiting for that.
+      if (this.status === 'running') this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;

@@ -1,0 +1,245 @@
+/** How a continuable child is started: from the caller's spec to a task that is accepted and kept. */
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import { SessionId as sessionId } from '../../protocol/ids.ts';
+import { losslessCopy } from '../../protocol/json.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { Agent } from '../agent/agent.ts';
+import { AGENT_LIMITS } from '../agent/create-options.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
+import { raceSignal } from '../base/deferred.ts';
+import { newId } from '../base/ids.ts';
+import { originOf } from '../session/session.ts';
+import type { Activations } from './activations.ts';
+import { assertParent, persistence } from './activations.ts';
+import { childMeta, childOptions, composeChild, readableMessage } from './child-composition.ts';
+import { assertMaxDepth, childDepth } from './depth.ts';
+import { snapshotDescriptor } from './descriptor.ts';
+import type { ContinuableDescriptor } from './descriptor.ts';
+import type { ContinuableCreateSpec, SubagentProvider, SubagentStartRequest } from './provider.ts';
+import type { ProviderRegistry } from './registry.ts';
+import type { Setups } from './setup.ts';
+
+/** What a continuable child is started with. */
+export interface ContinuableStartSpec {
+  readonly provider: string;
+  /** A short name for people and for the parent's model. */
+  readonly label: string;
+  /** Absent: a new unique one. */
+  readonly childId?: string;
+  readonly request: Omit<SubagentStartRequest, 'label' | 'signal' | 'outputSchema'>;
+  /** Ends the start; once the ids are returned it has no effect. */
+  readonly signal: AbortSignal;
+}
+
+export interface ContinuableStart {
+  readonly childId: SessionId;
+  readonly messageId: MessageId;
+}
+
+export interface ContinuableContext {
+  readonly activations: Activations;
+  readonly providers: ProviderRegistry;
+  readonly setups: Setups;
+  readonly maxDepth: number | undefined;
+}
+
+const SPEC = {
+  provider: 'text',
+  label: 'text',
+  childId: 'text',
+  request: 'object',
+  signal: 'signal',
+} as const satisfies Record<keyof ContinuableStartSpec, OptionKind>;
+const REQUEST = {
+  prompt: 'list',
+  parent: 'any',
+  agentOptions: 'object',
+  maxDepth: 'any',
+  toolFilter: 'object',
+  persona: 'text',
+  limits: 'object',
+} as const satisfies Record<keyof ContinuableStartSpec['request'], OptionKind>;
+
+/** What is decided of a child before anybody is asked for anything. It shares nothing with the caller. */
+interface Plan {
+  readonly childId: SessionId;
+  readonly parent: Agent;
+  readonly descriptor: ContinuableDescriptor;
+  readonly depth: number;
+  readonly agentOptions: ReturnType<typeof childOptions>;
+  readonly limits: ContinuableStartSpec['request']['limits'];
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Make a continuable child and have it accept its task. Up to the call of the provider everything
+ * is checked in the tick of this call.
+ */
+export async function startContinuable(
+  context: ContinuableContext,
+  given: ContinuableStartSpec,
+): Promise<ContinuableStart> {
+  const spec = checkedSpec(given);
+  const { activations, providers, maxDepth } = context;
+  const { label, provider, signal, request } = spec;
+  const { parent, persona, toolFilter } = request;
+  const message = readableMessage(request.prompt);
+  assertParent(activations, parent);
+  const sessions = persistence(activations);
+  if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
+  const childId = sessionId(spec.childId ?? newId());
+  const { agents } = activations.services;
+  const assertFree = (): void => {
+    if (agents.get(childId) !== undefined || sessions.get(childId) !== undefined) {
+      throw duplicate(childId);
+    }
+  };
+  assertFree();
+  const depth = childDepth(parent, smaller(request.maxDepth, maxDepth));
+  const agentOptions = childOptions(parent, request.agentOptions, depth);
+  const descriptor = snapshotDescriptor({
+    mode: 'continuable',
+    provider,
+    label,
+    agentProvider: agentOptions.provider,
+    agentModel: agentOptions.model,
+    maxTokens: agentOptions.maxTokens,
+    persona,
+    toolFilter,
+  }) as ContinuableDescriptor;
+  const limits = request.limits === undefined ? undefined : { ...request.limits };
+  const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
+  signal.throwIfAborted();
+  // Data is all it can bring, so one that does not look at the signal is let go of.
+  const preparing = preparationOf(providers, provider)({ sessionId: childId, parent, signal });
+  const seed = seedOf(provider, await raceSignal(Promise.resolve(preparing), signal));
+  const assertWanted = (): void => {
+    signal.throwIfAborted();
+    activations.assertAdmits(parent);
+  };
+  assertWanted();
+  const { activation, kept } = await activations.lock.run(childId, async () => {
+    assertWanted();
+    assertFree();
+    if (spec.childId !== undefined) {
+      const isStored = await raceSignal(sessions.isStored(childId), signal);
+      assertWanted();
+      assertFree();
+      if (isStored) throw duplicate(childId);
+    }
+    const begun = await begin(context, plan, seed);
+    // From here to the acceptance there is no await. What happened since its publication, a drain
+    // or an abort by a listener, is seen here, and the child goes again without a trace.
+    try {
+      const submitted = activations.submit(begun, parent, message, signal);
+      // Its log, which was held back, and this message are one transaction.
+      sessions.accept(begun.agent.session);
+      return { activation: begun, ...submitted };
+    } catch (error) {
+      await activations.end(begun, 'discard').catch(() => {});
+      throw error;
+    }
+  });
+  try {
+    await kept;
+  } catch (error) {
+    // Nothing of it is stored. It is gone when the caller hears of it.
+    await activations.end(activation, 'discard').catch(() => {});
+    throw error;
+  }
+  return { childId, messageId: message.id };
+}
+
+function begin(
+  { activations, setups }: ContinuableContext,
+  { childId, parent, descriptor, depth, agentOptions, limits, signal }: Plan,
+  seed: readonly SessionEvent[] | undefined,
+): ReturnType<Activations['begin']> {
+  const { provider, label } = descriptor;
+  return activations.begin({
+    childId,
+    parent,
+    provider,
+    label,
+    signal,
+    build: (ending) =>
+      activations.services.agents.createManaged({
+        sessionId: childId,
+        meta: {
+          ...childMeta(parent, depth),
+          ...(seed === undefined ? {} : { seedLength: seed.length }),
+        },
+        ...(seed === undefined ? {} : { seed }),
+        identity: descriptor,
+        startedBy: parent,
+        agentOptions,
+        signal: ending,
+        ...(limits === undefined ? {} : { limits }),
+        setup(child) {
+          composeChild(child, descriptor);
+          return setups.install(child);
+        },
+      }),
+  });
+}
+
+function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
+  const spec = typeof given === 'object' && given !== null ? { ...given } : given;
+  assertOptions('a continuable start', spec, SPEC);
+  for (const key of ['provider', 'label', 'request', 'signal'] as const) {
+    if (spec[key] === undefined) throw new ArgumentError(`A continuable start needs "${key}".`);
+  }
+  const request = { ...spec.request };
+  assertOptions('the request of a continuable start', request, REQUEST);
+  assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
+  if (spec.childId === '') throw new ArgumentError('The id of a child cannot be empty.');
+  return { ...spec, request };
+}
+
+function preparationOf(
+  providers: ProviderRegistry,
+  name: string,
+): NonNullable<SubagentProvider['prepareContinuable']> {
+  const provider = providers.get(name);
+  if (provider === undefined) {
+    throw new SubagentError('NO_PROVIDER', `Cannot start a child: no provider is named "${name}".`);
+  }
+  if (provider.prepareContinuable === undefined) {
+    throw new SubagentError(
+      'UNSUPPORTED_CAPABILITY',
+      `Cannot start a child: the provider "${name}" makes no continuable children.`,
+    );
+  }
+  return provider.prepareContinuable.bind(provider);
+}
+
+/**
+ * What the child begins with, or `undefined` for a fresh one. Whether it is a log, whoever makes
+ * the session says.
+ * @throws {ArgumentError} for an answer that is none, or that a later change could reach
+ */
+function seedOf(
+  provider: string,
+  answer: ContinuableCreateSpec | undefined,
+): readonly SessionEvent[] | undefined {
+  assertOptions(`the answer of the provider "${provider}"`, answer, { seed: 'list' });
+  const seed = answer?.seed ?? [];
+  if (seed.length === 0) return undefined;
+  // The turns of a session are shared as they are: frozen, and known by their very array.
+  if (originOf(seed) !== undefined) return seed;
+  try {
+    return losslessCopy(seed) as unknown as readonly SessionEvent[];
+  } catch (error) {
+    throw new ArgumentError(`The seed of the provider "${provider}" is not losslessly JSON.`, {
+      cause: error,
+    });
+  }
+}
+
+const duplicate = (childId: SessionId): SubagentError =>
+  new SubagentError('DUPLICATE_CHILD', `There is a session "${childId}" already.`);
+
+const smaller = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined ? other : other === undefined ? one : Math.min(one, other);

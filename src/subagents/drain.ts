@@ -1,0 +1,119 @@
+/** Ends of several residencies at once: what is closed, what is selected, what is waited for. */
+import { SubagentError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { Agent } from '../agent/agent.ts';
+import type { PendingInput } from '../agent/agent-host.ts';
+import { teardownFailed } from '../base/teardown.ts';
+import type { Activation } from './activation.ts';
+import { notYours } from './activations.ts';
+import type { Activations } from './activations.ts';
+import { isLive, lineageOf } from './lineage.ts';
+
+/** All of them, for good. */
+export async function drainAll(activations: Activations, pending: PendingInput): Promise<void> {
+  activations.services.admission.closeAll();
+  const open = (): Promise<void>[] => endTopmost(activations, activations.list(), pending);
+  const ends = open();
+  // What was being made when admission closed ends by itself; what got through is ended here.
+  await activations.giveUp('all');
+  await settleAll([...ends, ...open()]);
+}
+
+/**
+ * All below these very agents, which take on nothing new from this tick on. They themselves stay.
+ * Drains of one root join.
+ */
+export async function drainDescendants(
+  activations: Activations,
+  parents: readonly Agent[],
+  pending: PendingInput,
+): Promise<void> {
+  const { agents, admission } = activations.services;
+  const roots = [...new Set(parents)].filter((parent) => isLive(agents, parent));
+  if (roots.length === 0) return;
+  const below = (): Activation[] =>
+    activations
+      .list()
+      .filter((one) => roots.some((root) => one.agent !== root && one.ancestry.has(root)));
+  for (const root of roots) admission.close(root, []);
+  const open = (): Promise<void>[] => {
+    const selected = below();
+    for (const root of roots) {
+      for (const { ancestry, agent } of selected) {
+        if (ancestry.has(root)) admission.close(root, membersOf(activations, root, agent));
+      }
+    }
+    return endTopmost(activations, selected, pending);
+  };
+  const ends = open();
+  await activations.giveUp(roots);
+  await settleAll([...ends, ...open()]);
+}
+
+/**
+ * Some children of this very parent, and what they own.
+ * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended
+ */
+export async function drainChildren(
+  activations: Activations,
+  parent: Agent,
+  ids: readonly SessionId[],
+): Promise<void> {
+  if (!isLive(activations.services.agents, parent)) {
+    throw new SubagentError('UNAUTHORIZED', `"${parent?.id}" is not the live agent of that id.`);
+  }
+  const selected = [...new Set(ids)].flatMap((id) => activations.get(id) ?? []);
+  for (const { id, parentId, ancestry } of selected) {
+    if (parentId !== parent.id || !ancestry.has(parent)) throw notYours(id, parent);
+  }
+  await settleAll(selected.map((one) => activations.end(one, 'discard')));
+}
+
+/**
+ * An agent ends, whoever ends it: so does what is below it. Resolves when that is released; a
+ * residency waits itself for what it owns, and tells their failures.
+ */
+export async function endWith(
+  activations: Activations,
+  agent: Agent,
+  pending: PendingInput,
+): Promise<void> {
+  const activation = activations.of(agent);
+  if (activation === undefined) return drainDescendants(activations, [agent], pending);
+  // Ended by somebody else: its session was taken over. Not waited for here: it waits for this.
+  if (activation.disposal === undefined) activations.endUnattended(activation, pending);
+  const owned = activations.endOwned(activation, pending);
+  await Promise.allSettled([...owned, activations.giveUp([agent])]);
+}
+
+/** A live agent below a root, and what lies between them. */
+function membersOf(activations: Activations, root: Agent, agent: Agent): readonly Agent[] {
+  const lineage = lineageOf(activations.services.agents, agent);
+  const end = lineage.indexOf(root);
+  return end === -1 ? [agent] : lineage.slice(0, end);
+}
+
+/**
+ * Those above first, in this tick. To be waited for are the topmost: they are released last, and
+ * tell the failures of what they own.
+ */
+function endTopmost(
+  activations: Activations,
+  selected: readonly Activation[],
+  pending: PendingInput,
+): Promise<void>[] {
+  const among = new Set(selected);
+  // Looked at before the first of them is ended, which may let go of others.
+  const tops = selected.filter(({ owner }) => owner === undefined || !among.has(owner));
+  for (const one of [...tops, ...selected]) void activations.end(one, pending);
+  return tops.map((one) => activations.end(one, pending));
+}
+
+/** Every end is waited for; the failures are told together. */
+async function settleAll(ends: readonly Promise<void>[]): Promise<void> {
+  const settled = await Promise.allSettled(new Set(ends));
+  const failures = new Set(
+    settled.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : [])),
+  );
+  if (failures.size > 0) throw teardownFailed('Subagents', [...failures]);
+}

@@ -1,0 +1,172 @@
+/** How a continuable child is told more, resident or brought back from the store. */
+import type { ContentBlock, MessageSource } from '../../protocol/content.ts';
+import { ArgumentError, StoreError, SubagentError } from '../../protocol/errors.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import type { SubagentDescriptor } from '../../protocol/session-events.ts';
+import type { Agent, AgentOptions } from '../agent/agent.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
+import { raceSignal } from '../base/deferred.ts';
+import type { Activation } from './activation.ts';
+import { assertParent, notYours, persistence } from './activations.ts';
+import { composeChild, readableMessage } from './child-composition.ts';
+import type { ContinuableContext } from './continuable.ts';
+import { foldSubagentDescriptor } from './descriptor.ts';
+import type { ContinuableDescriptor } from './descriptor.ts';
+
+export interface SubagentFollowupOptions {
+  /** Stored with the message. Attribution only: it grants nothing. */
+  readonly source: MessageSource;
+  /** Ends the call; once the id is returned it has no effect. */
+  readonly signal: AbortSignal;
+}
+
+const OPTIONS = {
+  source: 'object',
+  signal: 'signal',
+} as const satisfies Record<keyof SubagentFollowupOptions, OptionKind>;
+
+/** One more message for a child of this parent, resident or not. */
+export async function followup(
+  context: ContinuableContext,
+  parent: Agent,
+  childId: SessionId,
+  content: readonly ContentBlock[] | string,
+  options: SubagentFollowupOptions,
+): Promise<{ messageId: MessageId }> {
+  const { source, signal } = checkedOptions(childId, options);
+  const { activations } = context;
+  const message = readableMessage(content, source);
+  for (;;) {
+    assertParent(activations, parent);
+    signal.throwIfAborted();
+    const routed = await activations.lock.run(childId, async () => {
+      const resident = activations.get(childId);
+      // Being released: waited for outside of the lock, whatever becomes of it.
+      if (resident?.disposal !== undefined) return { released: resident.disposal };
+      const activation = resident ?? (await resume(context, parent, childId, signal));
+      try {
+        return activations.submit(activation, parent, message, signal);
+      } catch (error) {
+        // Brought back for nothing: it goes again, with all that waited for it.
+        if (resident === undefined) await activations.end(activation, 'keep').catch(() => {});
+        throw error;
+      }
+    });
+    if ('kept' in routed) {
+      await routed.kept;
+      return { messageId: message.id };
+    }
+    await raceSignal(
+      routed.released.catch(() => {}),
+      signal,
+    );
+  }
+}
+
+/** Bring a settled child back from the store. Under its lock. */
+async function resume(
+  { activations, setups }: ContinuableContext,
+  parent: Agent,
+  childId: SessionId,
+  signal: AbortSignal,
+): Promise<Activation> {
+  signal.throwIfAborted();
+  activations.assertAdmits(parent);
+  const { agents } = activations.services;
+  const sessions = persistence(activations);
+  if (agents.get(childId) !== undefined) {
+    throw notResumable(childId, 'it is live, and no continuable subagent', { isFinal: true });
+  }
+  const reading = sessions.inspect(childId, signal);
+  const { header, events } = await raceSignal(reading, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    const isFinal = error instanceof StoreError && error.code === 'SESSION_NOT_FOUND';
+    throw notResumable(childId, 'it is unavailable', { isFinal, cause: error });
+  });
+  signal.throwIfAborted();
+  activations.assertAdmits(parent);
+  // Whose it is comes before what it is: a stranger learns nothing more of it.
+  if (header.parentSession !== parent.id) throw notYours(childId, parent);
+  const descriptor = descriptorOf(childId, events.slice(header.seedLength ?? 0));
+  const { label, provider } = descriptor;
+  try {
+    return await activations.begin({
+      childId,
+      parent,
+      provider,
+      label,
+      signal,
+      build: (ending) =>
+        agents.resumeManaged(childId, {
+          agentOptions: storedOptions(descriptor),
+          startedBy: parent,
+          signal: ending,
+          setup(child) {
+            composeChild(child, descriptor);
+            return setups.install(child);
+          },
+        }),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof SubagentError) throw error;
+    throw notResumable(childId, 'it could not be brought back', { isFinal: false, cause: error });
+  }
+}
+
+function checkedOptions(
+  childId: SessionId,
+  options: SubagentFollowupOptions,
+): SubagentFollowupOptions {
+  if (typeof childId !== 'string') throw new ArgumentError('A child is named by a text, its id.');
+  assertOptions('a follow-up', options, OPTIONS);
+  for (const key of ['source', 'signal'] as const) {
+    if (options[key] === undefined) throw new ArgumentError(`A follow-up needs "${key}".`);
+  }
+  return options;
+}
+
+function descriptorOf(
+  childId: SessionId,
+  own: Parameters<typeof foldSubagentDescriptor>[0],
+): ContinuableDescriptor {
+  let descriptor: SubagentDescriptor | undefined;
+  try {
+    descriptor = foldSubagentDescriptor(own);
+  } catch (cause) {
+    const why = 'the record of how it was made is damaged';
+    throw notResumable(childId, why, { isFinal: true, cause });
+  }
+  if (descriptor?.mode === 'continuable') return descriptor;
+  const why =
+    descriptor === undefined ? 'nothing says how it was made' : 'it was made for one task only';
+  throw notResumable(childId, why, { isFinal: true });
+}
+
+/** Only what the descriptor says; nothing is invented for a child without a route. */
+function storedOptions({
+  agentProvider,
+  agentModel,
+  maxTokens,
+}: ContinuableDescriptor): AgentOptions {
+  return {
+    ...(agentProvider === undefined ? {} : { provider: agentProvider }),
+    ...(agentModel === undefined ? {} : { model: agentModel }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+  };
+}
+
+/** @param why.isFinal a later attempt cannot go otherwise: models read this text */
+function notResumable(
+  childId: SessionId,
+  why: string,
+  { isFinal, cause }: { readonly isFinal: boolean; readonly cause?: unknown },
+): SubagentError {
+  const advice = isFinal ? ' Do not try this id again.' : '';
+  return new SubagentError(
+    'NOT_RESUMABLE',
+    `"${childId}" cannot be told anything: ${why}.${advice}`,
+    cause === undefined ? undefined : { cause },
+  );
+}

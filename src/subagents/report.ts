@@ -1,0 +1,93 @@
+import type { ContentBlock } from '../../protocol/content.ts';
+import { printed } from '../../protocol/error-record.ts';
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { MessageId } from '../../protocol/ids.ts';
+import { createUserMessage } from '../agent/agent.ts';
+import type { Agent } from '../agent/agent.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
+import type { Activations } from './activations.ts';
+import { idOf } from './lineage.ts';
+
+/**
+ * How a report reaches the parent: `wakeup` is a later turn of its own, `next-step` joins the
+ * open turn or opens one, `quiet` waits for whatever comes next.
+ */
+export type ReportDelivery = 'quiet' | 'wakeup' | 'next-step';
+
+/** What the report of a child is delivered with. */
+export interface ReportOptions {
+  readonly delivery: ReportDelivery;
+  /** Ends the call; once the report is accepted it has no effect. */
+  readonly signal?: AbortSignal;
+}
+
+const OPTIONS = {
+  delivery: 'text',
+  signal: 'signal',
+} as const satisfies Record<keyof ReportOptions, OptionKind>;
+const DELIVERIES: readonly string[] = ['quiet', 'wakeup', 'next-step'];
+
+/** From the look at the child to the parent's inbox there is no await. */
+export async function reportFrom(
+  activations: Activations,
+  child: Agent,
+  content: readonly ContentBlock[] | string,
+  options: ReportOptions,
+): Promise<{ messageId: MessageId }> {
+  const { delivery, signal, blocks } = checked(content, options);
+  signal?.throwIfAborted();
+  const { agents, admission } = activations.services;
+  admission.assertOpen(child);
+  const activation = activations.of(child);
+  if (activation === undefined) {
+    throw new SubagentError(
+      'UNAUTHORIZED',
+      `"${printed(idOf(child))}" is no resident subagent; it has nobody to report to.`,
+    );
+  }
+  const { id, label, parentId } = activation;
+  if (activation.disposal !== undefined) {
+    throw new SubagentError('ACTIVATION_CLOSING', `The subagent "${id}" is being released.`);
+  }
+  const parent = agents.get(parentId);
+  if (parent === undefined) throw parentUnavailable(parentId);
+  const message = createUserMessage(
+    [{ type: 'text', text: `Your subagent "${label}" (id ${id}) reports:` }, ...blocks],
+    { kind: 'subagent-report', form: 'relay', senderSessionId: id },
+  );
+  const resident = activations.of(parent);
+  try {
+    if (delivery === 'quiet') parent.inject(message);
+    else if (delivery === 'wakeup') {
+      activations.account(resident, message.id, () => parent.followup(message));
+    } else {
+      activations.account(resident, message.id, () => parent.steer(message));
+    }
+  } catch (error) {
+    throw parentUnavailable(parentId, error);
+  }
+  await parent.session.committed();
+  return { messageId: message.id };
+}
+
+/** @throws {ArgumentError} */
+function checked(
+  content: readonly ContentBlock[] | string,
+  given: ReportOptions,
+): ReportOptions & { readonly blocks: readonly ContentBlock[] } {
+  // Read once: what is checked is what counts.
+  const options = typeof given === 'object' && given !== null ? { ...given } : given;
+  assertOptions('a report', options, OPTIONS);
+  if (!DELIVERIES.includes(options.delivery)) {
+    throw new ArgumentError(`A report is delivered as one of: ${DELIVERIES.join(', ')}.`);
+  }
+  return { ...options, blocks: createUserMessage(content).content };
+}
+
+const parentUnavailable = (id: string, cause?: unknown): SubagentError =>
+  new SubagentError(
+    'PARENT_UNAVAILABLE',
+    `The parent "${id}" takes no report now.`,
+    cause === undefined ? undefined : { cause },
+  );

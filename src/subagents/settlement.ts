@@ -1,0 +1,155 @@
+/** What became of one residency of a continuable child, and the words in which its parent is told. */
+import { textOf } from '../../protocol/content.ts';
+import type {
+  ContentBlock,
+  SubagentSettledMessageSource,
+  UserMessage,
+} from '../../protocol/content.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import { foldConsumedWork } from '../session/consumed-work.ts';
+import { finalOutput } from '../session/output.ts';
+import type { Activation } from './activation.ts';
+import type { SubagentStopReason } from './provider.ts';
+
+export interface Settlement {
+  readonly stopReason: SubagentStopReason;
+  readonly output: readonly ContentBlock[];
+  /** Messages that stay in the store, and run first when it is told something again. */
+  readonly waiting: number;
+  /** Waiting messages that were thrown away. */
+  readonly discarded: number;
+}
+
+/** What somebody chose to tell it; notices of the runtime are not counted as messages. */
+export const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
+
+/** Read from the child's own log of this residency; nothing of an earlier one counts. */
+export function settlementOf(activation: Activation): Settlement {
+  const { agent, handle, boundary, discarded, hasAccepted, accepted } = activation;
+  const events = agent.session.eventsFrom(boundary);
+  const { nextTurn, nextStep } = agent.inbox;
+  return {
+    stopReason: stopReasonOf(events, {
+      isCut: accepted.size > 0,
+      hasFailed: handle.parkedBy === 'failure',
+      hasAccepted,
+    }),
+    output: finalOutput(events) ?? [],
+    waiting: [...nextTurn, ...nextStep].filter(isTold).length,
+    discarded,
+  };
+}
+
+/** Its release failed: what it said before cannot be relied on. */
+export const failedSettlement = ({ waiting, discarded }: Settlement): Settlement => ({
+  stopReason: 'error',
+  output: [],
+  waiting,
+  discarded,
+});
+
+interface Circumstances {
+  /** Something it was given was not told to it. */
+  readonly isCut: boolean;
+  /** What kept that from it was a failure, such as of its thread between two turns. */
+  readonly hasFailed: boolean;
+  readonly hasAccepted: boolean;
+}
+
+export function stopReasonOf(
+  events: readonly SessionEvent[],
+  { isCut, hasFailed, hasAccepted }: Circumstances,
+): SubagentStopReason {
+  const { end, droppedUnrun } = foldConsumedWork(events);
+  const kind = end?.data.reason.kind;
+  switch (kind) {
+    case 'max-tokens':
+    case 'error':
+      return kind;
+    case 'blocked':
+      return 'refusal';
+    case 'aborted':
+    case 'interrupted':
+      return 'aborted';
+    case 'completed':
+    case undefined:
+      if (droppedUnrun || isCut) return hasFailed ? 'error' : 'aborted';
+      return kind === undefined && !hasAccepted ? 'aborted' : 'completed';
+    // Open for new kinds: an unknown one is a failure.
+    default:
+      return 'error';
+  }
+}
+
+const OUTCOMES: ReadonlyMap<string, string> = new Map([
+  ['completed', 'has finished'],
+  ['aborted', 'was stopped before it finished'],
+  ['max-tokens', 'ran out of room for its answer before it finished'],
+  ['refusal', 'declined what it was asked'],
+  ['error', 'failed before it finished'],
+]);
+
+/** UTF-16 units of a summary, and of a label in it, which leaves room for what happened. */
+const SUMMARY_CHARS = 120;
+const LABEL_CHARS = 40;
+
+/**
+ * The notice for the parent: what happened and what comes next, then what the child said last.
+ */
+export function noticeOf(
+  {
+    id,
+    label,
+    lastTurn,
+  }: { readonly id: SessionId; readonly label: string; readonly lastTurn: number },
+  settlement: Settlement,
+): { content: ContentBlock[]; source: SubagentSettledMessageSource } {
+  const { stopReason, output, waiting, discarded } = settlement;
+  const outcome = OUTCOMES.get(stopReason) ?? `ended abnormally (${stopReason}) before it finished`;
+  const next =
+    waiting === 0
+      ? 'and is idle until you send it more work.'
+      : `and is idle. ${messages(waiting, 'waits', 'wait')} for it still: what you send it next ` +
+        `wakes it, and runs after ${waiting === 1 ? 'that one' : 'those'}.`;
+  const thrown =
+    discarded === 0
+      ? ''
+      : ` ${messages(discarded, 'that waited for it was', 'that waited for it were')} thrown away ` +
+        'and will not run.';
+  const text = `Your subagent "${shortened(label, LABEL_CHARS)}" (id ${id}) ${outcome}, ${next}${thrown}`;
+  return {
+    content: [
+      { type: 'text', text },
+      { type: 'text', text: leadIn(stopReason, output) },
+      ...output,
+    ],
+    source: {
+      kind: 'subagent-settled',
+      form: 'notice',
+      summary: shortened(text, SUMMARY_CHARS),
+      senderSessionId: id,
+      turn: lastTurn,
+    },
+  };
+}
+
+function leadIn(stopReason: SubagentStopReason, output: readonly ContentBlock[]): string {
+  if (output.length === 0) return 'It left no closing message.';
+  // Reasoning and calls are no words for somebody else.
+  if (textOf(output).trim() === '') return 'It left no closing message in words.';
+  return stopReason === 'completed'
+    ? 'Its closing message:'
+    : 'What it had said by then, which is not a final answer:';
+}
+
+const messages = (count: number, one: string, many: string): string =>
+  count === 1 ? `1 message ${one}` : `${count} messages ${many}`;
+
+/** At most this many UTF-16 units, without half of a character at the end. */
+function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 2);
+  const isHalf = last >= 0xd800 && last <= 0xdbff;
+  return `${text.slice(0, isHalf ? most - 2 : most - 1)}…`;
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../protocol/errors.ts';
+import { SessionId } from '../../protocol/ids.ts';
+import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import { createUserMessage } from '../../src/agent/agent.ts';
+import { gate } from '../../src/base/gate.ts';
+import { MemoryStore } from '../../src/session/memory-store.ts';
+import { testHarness } from '../support/harness.ts';
+import { until } from '../support/until.ts';
+import { waiting } from '../worker-host/agent-words.ts';
+import { family, notices, text, told } from './children.ts';
+
+/** What a store holds after a crash: what another one held at that moment. */
+class Crashed extends MemoryStore {
+  override close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+interface Row {
+  readonly header: SessionHeader;
+  readonly events: readonly SessionEvent[];
+}
+
+async function storeOf(rows: readonly Row[]): Promise<Crashed> {
+  const store = new Crashed();
+  for (const { header, events } of rows) {
+    await store.append([{ id: header.id, epoch: 1, header, events }]);
+  }
+  return store;
+}
+
+const isNotice = ({ type, data }: SessionEvent): boolean =>
+  type === 'agent/inbox/spliced' &&
+  data.inserted.some(({ source }) => source.kind === 'subagent-settled');
+const before = (events: readonly SessionEvent[], isIt: (event: SessionEvent) => boolean) => {
+  const at = events.findIndex(isIt);
+  return at === -1 ? events : events.slice(0, at);
+};
+
+/** A parent and a child that answered, and what both logs held at the end. */
+async function finished(report?: 'quiet' | 'wakeup') {
+  const held = gate();
+  await using all = await family({ child: [{ hold: held, text: 'The answer.' }] });
+  const { root, harness } = all.rt;
+  root.inject(createUserMessage('Something to remember.'));
+  const child = await all.start({ label: 'solver' });
+  await held.arrived();
+  const delivery = report ?? 'quiet';
+  if (report !== undefined) await harness.subagents.reportFrom(child, text('Found.'), { delivery });
+  held.open();
+  await all.gone(child);
+  await root.whenIdle();
+  return {
+    parent: { header: root.session.header, events: root.session.events },
+    child: { header: child.session.header, events: child.session.events },
+  };
+}
+
+describe('a parent that is opened again after a crash', () => {
+  it('is told of a child that had ended, once, before its first turn', async () => {
+    const { parent, child } = await finished();
+    const cut = { ...parent, events: before(parent.events, isNotice) };
+    const store = await storeOf([cut, child]);
+    const rt = await testHarness({ store, script: () => 'Noted.' });
+    const { agents, sessions } = rt.harness;
+    const { agent } = await agents.resume(parent.header.id);
+    expect(notices(agent)).toEqual([
+      `Your subagent "solver" (id ${child.header.id}) has finished, and is idle until you send it more work. | Its closing message: | The answer.`,
+    ]);
+    expect([agent.status, waiting(agent)[0]?.length]).toEqual(['idle', 2]);
+    agent.followup(createUserMessage('Go on.'));
+    await agent.whenIdle();
+    expect(told(agent)).toEqual([['user', 'notice', 'user']]);
+    expect(await sessions.isStored(child.header.id)).toBe(true);
+    await rt[Symbol.asyncDispose]();
+
+    const again = await testHarness({ store });
+    const resumed = await again.harness.agents.resume(parent.header.id);
+    expect(notices(resumed.agent)).toHaveLength(1);
+    await again[Symbol.asyncDispose]();
+  });
+
+  it('is told so as a host as well', async () => {
+    const { parent, child } = await finished();
+    const store = await storeOf([{ ...parent, events: [] }, child]);
+    await using rt = await testHarness({ store });
+    const host = await rt.harness.agents.createHost({ sessionId: parent.header.id });
+    expect(notices(host.agent)).toHaveLength(1);
+  });
+
+  it('is told nothing that it was told', async () => {
+    const { parent, child } = await finished();
+    await using rt = await testHarness({ store: await storeOf([parent, child]) });
+    const { agent } = await rt.harness.agents.resume(parent.header.id);
+    expect(notices(agent)).toHaveLength(1);
+    expect(agent.inbox.hasPending).toBe(false);
+  });
+
+  it('hears it behind what that child reported', async () => {
+    const { parent, child } = await finished('wakeup');
+    const isReport = (event: SessionEvent): boolean =>
+      event.type === 'agent/inbox/spliced' &&
+      event.data.inserted.some(({ source }) => source.kind === 'subagent-report');
+    const at = parent.events.findIndex(isReport);
+    const cut = { ...parent, events: parent.events.slice(0, at + 1) };
+    await using rt = await testHarness({
+      store: await storeOf([cut, child]),
+      script: () => 'Noted.',
+    });
+    const { agent } = await rt.harness.agents.resume(parent.header.id);
+    agent.steer(createUserMessage('Go on.'));
+    await until(() => agent.status === 'idle');
+    expect(told(agent)).toEqual([['user', 'user', 'report'], ['notice']]);
+  });
+
+  it.each<[string, (row: Row) => Row]>([
+    [
+      'was in the middle of its turn',
+      (row) => ({ ...row, events: before(row.events, ({ type }) => type === 'turn/end') }),
+    ],
+    [
+      'had not begun',
+      (row) => ({ ...row, events: before(row.events, ({ type }) => type === 'turn/start') }),
+    ],
+    [
+      'had more to do',
+      (row) => {
+        const seq = row.events.length;
+        const data = {
+          target: 'next-turn',
+          start: 0,
+          inserted: [createUserMessage('More.')],
+        } as const;
+        const more = { seq, time: 0, type: 'agent/inbox/spliced', data } as const;
+        return { ...row, events: [...row.events, more as unknown as SessionEvent] };
+      },
+    ],
+    [
+      'is somebody else’s',
+      (row) => ({ ...row, header: { ...row.header, parentSession: SessionId('other') } }),
+    ],
+    [
+      'cannot be continued',
+      (row) => ({
+        ...row,
+        events: row.events.map((event) =>
+          event.type === 'subagent/descriptor'
+            ? { ...event, data: { version: 1, mode: 'one-shot', provider: 'spawn' } as never }
+            : event,
+        ),
+      }),
+    ],
+  ])('is told nothing of a child that %s', async (_, change) => {
+    const { parent, child } = await finished();
+    const cut = { ...parent, events: before(parent.events, isNotice) };
+    await using rt = await testHarness({ store: await storeOf([cut, change(child)]) });
+    const { agent } = await rt.harness.agents.resume(parent.header.id);
+    expect(notices(agent)).toEqual([]);
+  });
+
+  it('goes on without, when the store cannot say what children there are', async () => {
+    const { parent, child } = await finished();
+    const cut = { ...parent, events: before(parent.events, isNotice) };
+    const store = await storeOf([cut, child]);
+    store.list = () => Promise.reject(new StoreError('STORE_IO', 'No.'));
+    await using rt = await testHarness({ store });
+    const { agent } = await rt.harness.agents.resume(parent.header.id);
+    expect(notices(agent)).toEqual([]);
+  });
+});
