@@ -10,9 +10,16 @@ const run = promisify(execFile);
 
 /** What each prints. */
 const examples: Readonly<Record<string, readonly string[]>> = {
+  continuable: ['The sum is 3.', 'The sum is 7.', 'The sum is 12.'],
   'custom-provider': ['process completed', 'process error', 'process aborted', 'all as expected'],
   fork: ['fork: You like green.', 'spawn: You never told me.'],
+  interrupt: ['aborted by user', 'aborted by parent', 'completed', 'completed', 'completed'],
   'one-shot': ['completed Paris.', 'aborted Once upon a time'],
+  report: [
+    'subagent-report I have begun.',
+    'subagent-report The disk is nearly full.',
+    'subagent-settled All is counted.',
+  ],
   structured: [
     "completed { name: 'Paris', inhabitants: 2100000 }",
     'error NO_STRUCTURED_OUTPUT: The child finished without handing in a valid structured result.',
