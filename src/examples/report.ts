@@ -69,7 +69,10 @@ assert.deepEqual(
   told.map(({ source }) => source.kind),
   ['subagent-report', 'subagent-report', 'subagent-settled'],
 );
-for (const { source } of told) {
-  assert('senderSessionId' in source && source.senderSessionId === childId);
-}
+const [first] = told;
+assert.equal(first?.source.kind === 'subagent-report' && first.source.senderSessionId, childId);
+assert.equal(
+  textOf(first?.content ?? []),
+  `Your subagent "counter" (id ${childId}) reports:I have begun.`,
+);
 withdraw();
