@@ -47,6 +47,9 @@ it('names every program that a page shows', () => {
     'README.md first.mjs',
     'README.md host.mjs',
     'README.md tools/word-count.mjs',
+    'docs/continuable.md continuing.mjs',
+    'docs/continuable.md interrupting.mjs',
+    'docs/continuable.md contributing.mjs',
     'docs/delegation.md persona.mjs',
     'docs/delegation.md hooks.mjs',
     'docs/delegation.md scope.mjs',
@@ -92,6 +95,24 @@ describe('the README', () => {
       ].join('\n'),
     );
     expect(await start('uses-tool.mjs')).toEqual(['3']);
+  });
+});
+
+describe('the page of children that go on', () => {
+  it('shows a start, what the parent hears, and a follow-up to a settled child', async () => {
+    expect(await start('continuing.mjs')).toEqual([
+      'subagent-settled Six words.',
+      'undefined',
+      'subagent-settled Four of them are short.',
+    ]);
+  });
+
+  it('shows an interrupt that keeps what waits', async () => {
+    expect(await start('interrupting.mjs')).toEqual(['true 1', 'completed']);
+  });
+
+  it('shows a contribution that gives every child a tool', async () => {
+    expect(await start('contributing.mjs')).toEqual(['Halfway.', 'All done.']);
   });
 });
 
