@@ -15,18 +15,18 @@ function command(
   among: (model: Seen) => readonly Member[],
   act: (member: Member, model: Model, real: Real) => Promise<void>,
 ): Command {
-  let chosen = '';
   return {
     check: (model) => among(model).length > 0,
     async run(model, real) {
       const choices = among(model);
       const member = choices[pick % choices.length]!;
-      chosen = member.id;
+      real.did.push(`${name} ${member.id}`);
       await act(member, model, real);
       await real.quiet();
       await real.compare(model);
     },
-    toString: () => `${name} ${chosen}`,
+    // Whom it was done to goes by what came before: what failed says it.
+    toString: () => `${name} #${pick}`,
   };
 }
 
@@ -137,8 +137,11 @@ const drain = (pick: number): Command =>
     pick,
     ({ children }) => children.filter(({ parent }) => parent!.isResident),
     async (child, model, real) => {
-      await real.drain(child.parent!, [child]);
-      model.drain(child);
+      const parent = child.parent!;
+      // An idle parent may hear of the second end in the turn of the first, or in one of its own.
+      const chosen = parent.isInTurn ? parent.children : [child];
+      await real.drain(parent, chosen);
+      for (const one of chosen) model.drain(one);
     },
   );
 

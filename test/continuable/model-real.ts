@@ -25,6 +25,8 @@ const MOST = 4_000;
 const ROOT = SessionId('root');
 
 export class Real {
+  /** What was done, in order. */
+  readonly did: string[] = [];
   readonly #store = new MemoryStore();
   readonly #clock = new ManualClock();
   readonly #threads: InProcessThreads = inProcessThreads({ clock: this.#clock });

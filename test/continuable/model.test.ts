@@ -24,13 +24,14 @@ it(
         run++;
         try {
           await fc.asyncModelRun(() => ({ model, real }), list);
+          await real.close();
+          model.restart();
+          await real.compare(model, true);
         } catch (error) {
           await real.close().catch(() => {});
-          throw error;
+          const did = real.did.join(', ');
+          throw new Error(`${(error as Error).message}\nafter ${did}`, { cause: error });
         }
-        await real.close();
-        model.restart();
-        await real.compare(model, true);
       }),
       {
         numRuns: RUNS,
