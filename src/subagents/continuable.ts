@@ -45,6 +45,7 @@ export interface ContinuableContext {
   readonly maxDepth: number | undefined;
 }
 
+const NAME_CHARS = 256;
 const SPEC = {
   provider: 'text',
   label: 'text',
@@ -194,7 +195,13 @@ function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
   const request = { ...spec.request };
   assertOptions('the request of a continuable start', request, REQUEST);
   assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
-  if (spec.childId === '') throw new ArgumentError('The id of a child cannot be empty.');
+  const { childId = 'new', label } = spec;
+  if (childId === '' || childId.length > NAME_CHARS) {
+    throw new ArgumentError(`The id of a child takes 1 to ${NAME_CHARS} characters.`);
+  }
+  if (label.trim() === '' || label.length > NAME_CHARS) {
+    throw new ArgumentError(`The label of a child takes 1 to ${NAME_CHARS} characters.`);
+  }
   return { ...spec, request };
 }
 

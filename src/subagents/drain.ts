@@ -1,13 +1,15 @@
 /** Ends of several residencies at once: what is closed, what is selected, what is waited for. */
-import { SubagentError } from '../../protocol/errors.ts';
+import { printed } from '../../protocol/error-record.ts';
+import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
+import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { PendingInput } from '../agent/agent-host.ts';
 import { teardownFailed } from '../base/teardown.ts';
 import type { Activation } from './activation.ts';
 import { notYours } from './activations.ts';
 import type { Activations } from './activations.ts';
-import { isLive, lineageOf } from './lineage.ts';
+import { idOf, isLive, lineageOf } from './lineage.ts';
 
 /** All of them, for good. */
 export async function drainAll(activations: Activations, pending: PendingInput): Promise<void> {
@@ -29,6 +31,12 @@ export async function drainDescendants(
   pending: PendingInput,
 ): Promise<void> {
   const { agents, admission } = activations.services;
+  for (const parent of listOf(parents, 'agents')) {
+    const problem = notAnAgent(parent);
+    if (problem !== undefined) {
+      throw new ArgumentError(`What is below this cannot be drained: ${problem}.`);
+    }
+  }
   const roots = [...new Set(parents)].filter((parent) => isLive(agents, parent));
   if (roots.length === 0) return;
   const below = (): Activation[] =>
@@ -60,9 +68,12 @@ export async function drainChildren(
   ids: readonly SessionId[],
 ): Promise<void> {
   if (!isLive(activations.services.agents, parent)) {
-    throw new SubagentError('UNAUTHORIZED', `"${parent?.id}" is not the live agent of that id.`);
+    const id = printed(idOf(parent));
+    throw new SubagentError('UNAUTHORIZED', `"${id}" is not the live agent of that id.`);
   }
-  const selected = [...new Set(ids)].flatMap((id) => activations.get(id) ?? []);
+  const selected = [...new Set(listOf(ids, 'ids of children'))].flatMap(
+    (id) => activations.get(id) ?? [],
+  );
   for (const { id, parentId, ancestry } of selected) {
     if (parentId !== parent.id || !ancestry.has(parent)) throw notYours(id, parent);
   }
@@ -84,6 +95,12 @@ export async function endWith(
   if (activation.disposal === undefined) activations.endUnattended(activation, pending);
   const owned = activations.endOwned(activation, pending);
   await Promise.allSettled([...owned, activations.giveUp([agent])]);
+}
+
+/** @throws {ArgumentError} for anything but a list */
+function listOf<T>(given: readonly T[], what: string): readonly T[] {
+  if (Array.isArray(given)) return given;
+  throw new ArgumentError(`A drain takes a list of ${what}.`);
 }
 
 /** A live agent below a root, and what lies between them. */

@@ -26,6 +26,9 @@ const OPTIONS = {
   signal: 'signal',
 } as const satisfies Record<keyof SubagentFollowupOptions, OptionKind>;
 
+/** What only the runtime says: its own bookkeeping reads them. */
+const OURS: readonly string[] = ['subagent-settled', 'subagent-report'];
+
 /** One more message for a child of this parent, resident or not. */
 export async function followup(
   context: ContinuableContext,
@@ -40,7 +43,10 @@ export async function followup(
   for (;;) {
     assertParent(activations, parent);
     signal.throwIfAborted();
-    const routed = await activations.lock.run(childId, async () => {
+    let isRouted = false;
+    const routing = activations.lock.run(childId, async () => {
+      signal.throwIfAborted();
+      isRouted = true;
       const resident = activations.get(childId);
       // Being released: waited for outside of the lock, whatever becomes of it.
       if (resident?.disposal !== undefined) return { released: resident.disposal };
@@ -52,6 +58,12 @@ export async function followup(
         if (resident === undefined) await activations.end(activation, 'keep').catch(() => {});
         throw error;
       }
+    });
+    // Whoever is in front may take long: an abort ends this wait. Once it is this one's turn the
+    // abort is its own to see, which leaves nothing behind.
+    const routed = await raceSignal(routing, signal).catch((error: unknown) => {
+      if (isRouted) return routing;
+      throw error;
     });
     if ('kept' in routed) {
       await routed.kept;
@@ -75,8 +87,10 @@ async function resume(
   activations.assertAdmits(parent);
   const { agents } = activations.services;
   const sessions = persistence(activations);
-  if (agents.get(childId) !== undefined) {
-    throw notResumable(childId, 'it is live, and no continuable subagent', { isFinal: true });
+  const live = agents.get(childId);
+  if (live !== undefined) {
+    if (live.session.header.parentSession !== parent.id) throw notYours(childId, parent);
+    throw notResumable(childId, 'it is live, and nobody continues it here', { isFinal: false });
   }
   const reading = sessions.inspect(childId, signal);
   const { header, events } = await raceSignal(reading, signal).catch((error: unknown) => {
@@ -117,12 +131,17 @@ async function resume(
 
 function checkedOptions(
   childId: SessionId,
-  options: SubagentFollowupOptions,
+  given: SubagentFollowupOptions,
 ): SubagentFollowupOptions {
   if (typeof childId !== 'string') throw new ArgumentError('A child is named by a text, its id.');
+  // Read once: what is checked is what is used.
+  const options = typeof given === 'object' && given !== null ? { ...given } : given;
   assertOptions('a follow-up', options, OPTIONS);
   for (const key of ['source', 'signal'] as const) {
     if (options[key] === undefined) throw new ArgumentError(`A follow-up needs "${key}".`);
+  }
+  if (OURS.includes(options.source.kind)) {
+    throw new ArgumentError(`The source "${options.source.kind}" is the runtime's own.`);
   }
   return options;
 }

@@ -63,6 +63,8 @@ export function stopReasonOf(
 ): SubagentStopReason {
   const { end, droppedUnrun } = foldConsumedWork(events);
   const kind = end?.data.reason.kind;
+  // Something it was given after that turn was kept from it by a failure.
+  if (hasFailed && isCut) return kind === 'blocked' ? 'refusal' : 'error';
   switch (kind) {
     case 'max-tokens':
     case 'error':
@@ -74,7 +76,7 @@ export function stopReasonOf(
       return 'aborted';
     case 'completed':
     case undefined:
-      if (droppedUnrun || isCut) return hasFailed ? 'error' : 'aborted';
+      if (droppedUnrun || isCut) return 'aborted';
       return kind === undefined && !hasAccepted ? 'aborted' : 'completed';
     // Open for new kinds: an unknown one is a failure.
     default:

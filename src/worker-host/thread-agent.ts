@@ -164,8 +164,9 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
     if (this.status === 'idle') return;
-    this.#intake.park('interrupt');
     const turn = this.conversation.open;
+    // What a failure parked a moment ago, before the loop asked again, stays what failed.
+    if (turn !== undefined || this.#intake.parkedBy === undefined) this.#intake.park('interrupt');
     // Nothing runs, and what waits is discarded or parked, so nothing will: not even when a
     // commit that never came until now comes after all.
     if (turn === undefined) return this.#settleIfUnused();
@@ -321,7 +322,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       },
       (error: unknown) => {
         this.#arrival = undefined;
-        this.#intake.park('failure');
+        // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
+        if (this.status === 'running') this.#intake.park('failure');
         if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
         this.#becomeIdle();
       },

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import type { SessionId } from '../../protocol/ids.ts';
+import { gate } from '../../src/base/gate.ts';
+import { MemoryStore } from '../../src/session/memory-store.ts';
+import type { StoredSession } from '../../src/session/store.ts';
+import { rejection, text } from '../subagents/stubs.ts';
+import { continuing, specOf, taskOf, USER } from './continuing.ts';
+
+const signal = (): AbortSignal => new AbortController().signal;
+const INVALID = { code: 'INVALID_ARGUMENT' };
+
+/** A store whose reading of one session is held. */
+class HeldReading extends MemoryStore {
+  readonly held = gate();
+  isHeld = false;
+  override async inspect(id: SessionId, abort?: AbortSignal): Promise<StoredSession> {
+    if (this.isHeld) await this.held.wait();
+    return super.inspect(id, abort);
+  }
+}
+
+it('lets a follow-up give up while another is being routed to its child', async () => {
+  const store = new HeldReading();
+  await using t = await continuing({ store });
+  const { childId } = await t.start();
+  await t.gone(childId);
+  store.isHeld = true;
+  const first = t.tell(childId, 'One.');
+  await store.held.arrived();
+  const controller = new AbortController();
+  const second = rejection(t.tell(childId, 'Two.', { signal: controller.signal }));
+  controller.abort('enough');
+  expect(await second).toBe('enough');
+  store.held.open();
+  await first;
+  await t.gone(childId);
+});
+
+describe('a child that somebody else has resumed', () => {
+  it('can be told more once it was let go of, and a stranger learns nothing of it', async () => {
+    await using t = await continuing();
+    const { childId } = await t.start();
+    await t.gone(childId);
+    const plain = await t.agents.resume(childId);
+    const refused = (await rejection(t.tell(childId, 'More.'))) as Error;
+    expect(refused).toMatchObject({ code: 'NOT_RESUMABLE' });
+    expect(refused.message).not.toContain('Do not try');
+    const stranger = await t.agents.create();
+    expect(await rejection(t.tell(childId, 'Mine.', { parent: stranger.agent }))).toMatchObject({
+      code: 'UNAUTHORIZED',
+    });
+    await plain.dispose();
+    await t.tell(childId, 'More.');
+    await t.gone(childId);
+  });
+});
+
+describe('what is asked wrongly', () => {
+  it('drains nothing', async () => {
+    await using t = await continuing();
+    const { subagents, root, rootHandle } = t;
+    for (const given of ['ab', undefined, null, 3, {}] as never[]) {
+      expect(await rejection(subagents.drainContinuableChildren(root, given))).toMatchObject(
+        INVALID,
+      );
+      expect(await rejection(subagents.drainContinuableDescendants(given))).toMatchObject(INVALID);
+    }
+    const handles = [rootHandle] as never;
+    const refused = (await rejection(subagents.drainContinuableDescendants(handles))) as Error;
+    expect(refused).toMatchObject(INVALID);
+    expect(refused.message).toContain('handle.agent');
+    const odd = { id: Symbol('odd') } as never;
+    expect(await rejection(subagents.drainContinuableChildren(odd, []))).toMatchObject({
+      code: 'UNAUTHORIZED',
+    });
+  });
+
+  it('is no follow-up in the words of the runtime, and is read once', async () => {
+    await using t = await continuing();
+    const { childId } = await t.start();
+    for (const kind of ['subagent-settled', 'subagent-report']) {
+      const source = { kind, form: 'notice', summary: '', senderSessionId: childId, turn: 1 };
+      expect(await rejection(t.tell(childId, 'x', { source: source as never }))).toMatchObject(
+        INVALID,
+      );
+    }
+    let looks = 0;
+    const options = {
+      source: USER,
+      get signal() {
+        return looks++ === 0 ? signal() : ({ aborted: true } as never);
+      },
+    };
+    await t.subagents.followup(t.root, childId, 'More.', options);
+    expect(looks).toBe(1);
+    await t.gone(childId);
+  });
+
+  it('is no label and no id that nobody could read', async () => {
+    await using t = await continuing();
+    for (const given of [
+      { label: ' ' },
+      { label: 'x'.repeat(257) },
+      { childId: 'x'.repeat(257) },
+    ]) {
+      expect(await rejection(t.subagents.startContinuable(specOf(t.root, given)))).toMatchObject(
+        INVALID,
+      );
+    }
+    expect(t.agents.list()).toEqual([t.root]);
+  });
+});
+
+it('settles as failed though it is interrupted right after its turn has failed', async () => {
+  const hold = gate();
+  await using t = await continuing({
+    script: (request) =>
+      taskOf(request) === 'Fail.' ? { hold, throws: new Error('The model broke.') } : 'Done.',
+  });
+  const { childId } = await t.start({ request: { prompt: [text('Fail.')] } });
+  const child = t.agents.get(childId)!;
+  await hold.arrived();
+  await t.tell(childId, 'Second.');
+  const interrupted = gate();
+  t.harness.on('agent/error', ({ agent, turn }) => {
+    if (agent !== child || turn === undefined) return;
+    // The turn has ended, and the loop has not asked for the next one.
+    queueMicrotask(() => {
+      t.subagents.interrupt(childId, { kind: 'user', parentSessionId: t.root.id });
+      interrupted.open();
+    });
+  });
+  hold.open();
+  await interrupted.wait();
+  await t.gone(childId);
+  expect(t.edges).toEqual(['start', 'end error']);
+});
