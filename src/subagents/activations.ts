@@ -1,6 +1,7 @@
 /**
  * The residencies of continuable children: how each is published, given messages, judged settled
- * and released. Every decision about one child is made under that child's lock; everything that
+ * and released. What is decided after a look at one child (is it settled, is it to be brought back)
+ * is decided under that child's lock; an end that somebody orders is begun in their tick. What
  * must not be torn apart is one span without an await.
  */
 import { printed, toErrorRecord } from '../../protocol/error-record.ts';

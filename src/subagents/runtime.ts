@@ -125,7 +125,8 @@ export class SubagentRuntime {
    * disposes it. A rejection leaves nothing behind and is told to no listener.
    *
    * @throws {SubagentError} `UNAUTHORIZED` when `request.parent` is not the live agent itself;
-   *   `NO_PROVIDER`; `UNSUPPORTED_CAPABILITY` for the first thing asked for that it cannot do.
+   *   `DRAINING` or `ACTIVATION_CLOSING` when the parent is being ended; `NO_PROVIDER`;
+   *   `UNSUPPORTED_CAPABILITY` for the first thing asked for that it cannot do; `CAPACITY`.
    * @throws {SubagentDepthError} when the child would be too deep.
    * @throws {JsonSchemaError} for an `outputSchema` outside the enforced subset.
    * @throws {ArgumentError} for anything else that is wrong with the request.
@@ -155,8 +156,10 @@ export class SubagentRuntime {
    * has settled is brought back from the store. Resolves when the message is accepted and kept.
    *
    * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `ACTIVATION_CLOSING`,
-   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`
+   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`; of a child that is brought back
+   *   also `CAPACITY` and `ACTIVATION_SETUP_REVOKED`
    * @throws {StoreError} when it could not be kept
+   * @throws {ArgumentError} for content without text, or options that are not what they must be
    */
   async followup(
     parent: Agent,
