@@ -1,4 +1,5 @@
 import type { SessionId } from '../../protocol/ids.ts';
+import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 
 /** What one session adds in one transaction. */
@@ -18,6 +19,26 @@ export interface StoreAppend {
    * checks so, or another owner may have put another session of that id in its place.
    */
   readonly inherits?: { readonly id: SessionId; readonly count: number };
+  /**
+   * What projections had folded of the log, up to at most the last of `events`; it takes the place
+   * of an earlier one. Kept by the same transaction as the events, so it never knows more than the
+   * log. A store may ignore it.
+   */
+  readonly checkpoint?: Checkpoint;
+}
+
+/** What projections folded of one log. Disposable: whoever has the log can make it again. */
+export interface Checkpoint {
+  /** The last event that was folded; -1 when there was none. */
+  readonly seq: number;
+  /** The state of each projection, by its key, with the version of the projection. */
+  readonly rows: Readonly<Record<string, { readonly ver: number; readonly val: Json }>>;
+}
+
+/** A stored session with its events as they are kept: one packed body each, from number 0 on. */
+export interface PackedSession {
+  readonly header: SessionHeader;
+  readonly bodies: readonly Uint8Array[];
 }
 
 /** A stored session as one consistent reading. */
@@ -38,8 +59,31 @@ export interface SessionPersistence {
   list(signal?: AbortSignal): Promise<readonly SessionHeader[]>;
   /** @throws {StoreError} `SESSION_NOT_FOUND`, `STORE_FORMAT_UNSUPPORTED`, `STORE_CORRUPT` */
   inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession>;
-  /** The stored suffix from `seq` on; empty beyond the end. */
-  readFrom(id: SessionId, seq: number, signal?: AbortSignal): Promise<readonly SessionEvent[]>;
+  /** The stored suffix from `seq` on, of at most `limit` events; empty beyond the end. */
+  readFrom(
+    id: SessionId,
+    seq: number,
+    signal?: AbortSignal,
+    limit?: number,
+  ): Promise<readonly SessionEvent[]>;
+  /**
+   * The headers of all that descends from these sessions, `levels` deep (1: their children), in
+   * the order of `list`; these themselves are not among them. Absent: `list` is asked.
+   */
+  listBelow?(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+  ): Promise<readonly SessionHeader[]>;
+  /** The last checkpoint of each of these that has one. Absent: none is kept. */
+  checkpoints?(
+    ids: readonly SessionId[],
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<SessionId, Checkpoint>>;
+  /** As `inspect`, for whoever unpacks the events elsewhere. Absent: `inspect` is asked. */
+  inspectPacked?(id: SessionId, signal?: AbortSignal): Promise<PackedSession>;
+  /** Give the space of what was deleted back to the system. Absent: nothing to give back. */
+  vacuum?(signal?: AbortSignal): Promise<void>;
   /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.

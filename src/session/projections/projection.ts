@@ -1,0 +1,31 @@
+/** A value that is folded from a session's log, event by event. */
+import type { Json } from '../../../protocol/json.ts';
+import type { SessionEvent } from '../../../protocol/session-events.ts';
+
+export interface ProjectionUnit<State extends Json = Json, View extends Json = Json> {
+  /** Names its value in snapshots and checkpoints. */
+  readonly key: string;
+  /** Grows with each change of what a state means: a kept state of another version is not used. */
+  readonly stateVersion: number;
+  init(): State;
+  /** Pure. Returns the very same state for an event that does not concern it. */
+  apply(state: State, event: SessionEvent): State;
+  /** Whether a kept value is a state of this version. */
+  isState(value: Json): value is State;
+  /** What others see of the state. Absent: it is in no snapshot. */
+  readonly wire?: {
+    view(state: State): View;
+    isView?(value: Json): boolean;
+  };
+  /**
+   * A module whose default export is this unit, or a list with it: logs of sessions that are not
+   * live can then be folded off the main thread. Absent: they are folded on it.
+   */
+  readonly module?: URL;
+}
+
+export interface ProjectionSnapshot {
+  /** The last event the values know of; -1 before the first. */
+  readonly asOfSeq: number;
+  readonly values: Readonly<Record<string, Json>>;
+}
