@@ -1,6 +1,28 @@
 import { isAbsolute } from 'node:path';
+import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
+
+/** What a header says besides which session it is of, and since when there is one. */
+export type SessionMeta = Pick<
+  SessionHeader,
+  'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'
+>;
+
+/** The header of a new session; a field that is absent or undefined stays out of it. */
+export function newHeader(id: SessionId, createdAt: number, meta: SessionMeta): SessionHeader {
+  const { cwd, parentSession, origin, delegationDepth, seedLength } = meta;
+  return {
+    version: 0,
+    id,
+    createdAt,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(parentSession === undefined ? {} : { parentSession }),
+    ...(origin === undefined ? {} : { origin }),
+    ...(delegationDepth === undefined ? {} : { delegationDepth }),
+    ...(seedLength === undefined ? {} : { seedLength }),
+  };
+}
 
 /**
  * The header's own fields, checked and frozen. Keys it does not know are left out.

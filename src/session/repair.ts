@@ -4,10 +4,12 @@ import type {
   SessionEvent,
   SessionEventMap,
   SessionEventType,
+  SessionHeader,
   TurnEndReason,
 } from '../../protocol/session-events.ts';
 import type { OpenTurn } from './brackets.ts';
 import type { Session } from './session.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { MessageId } from '../../protocol/ids.ts';
 import { Brackets, TOOL_NOT_STARTED } from './brackets.ts';
 import { untoldClaims } from './untold.ts';
@@ -70,6 +72,22 @@ export function crashClosers(
       ...(sources === undefined ? {} : { sourceEventSeqs: sources }),
     }),
   ) as unknown as readonly SessionEvent[];
+}
+
+/**
+ * `crashClosers` of a log as a store has it.
+ * @throws {StoreError} `STORE_CORRUPT` when it contradicts itself.
+ */
+export function storedClosers(
+  { id, seedLength }: SessionHeader,
+  events: readonly SessionEvent[],
+): readonly SessionEvent[] {
+  try {
+    return crashClosers(events, seedLength);
+  } catch (error) {
+    const message = `The stored log of session \`${id}\` is damaged.`;
+    throw new StoreError('STORE_CORRUPT', message, { cause: error });
+  }
 }
 
 /**

@@ -128,9 +128,9 @@ export class Session {
     return this.#brackets.open;
   }
 
-  /** The events from number `seq` on; costs only those, whatever came before. */
-  eventsFrom(seq: number): readonly SessionEvent[] {
-    return this.#events.slice(seq);
+  /** The events from number `seq` on, up to `end`; costs only those, whatever came before. */
+  eventsFrom(seq: number, end?: number): readonly SessionEvent[] {
+    return this.#events.slice(seq, end);
   }
 
   /**

@@ -8,6 +8,8 @@ import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Inheritance } from './commit-queue.ts';
+import type { SessionMeta } from './header.ts';
+import type { SessionObservations } from './observations.ts';
 import type { SessionPersistence, StoredSession } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
@@ -17,19 +19,12 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
-import { crashClosers } from './repair.ts';
+import { newHeader } from './header.ts';
+import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
 
-export interface SessionObservations {
-  /** Live from now on. A synchronous throw of a listener undoes it. */
-  'session/created': { readonly session: Session };
-  'session/event': { readonly session: Session; readonly event: SessionEvent };
-  /** Once per created session. */
-  'session/disposed': { readonly session: Session };
-  /** Another owner took the session over: nothing of it is kept any more. */
-  'session/lost': { readonly session: Session; readonly error: StoreError };
-}
+export type { SessionObservations } from './observations.ts';
 
 /**
  * What `session.committed()` stands for.
@@ -43,10 +38,7 @@ export type Durability = 'full' | 'process' | 'batched';
 export interface PrepareOptions {
   /** Absent: a new one. */
   readonly id?: SessionId;
-  readonly meta?: Pick<
-    SessionHeader,
-    'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'
-  >;
+  readonly meta?: SessionMeta;
   /** Given, even when empty: the log begins with it and a mark of its end. */
   readonly seed?: readonly SessionEvent[];
 }
@@ -102,20 +94,11 @@ export class Sessions {
     if (this.#live.has(id) || this.#loaded.has(id)) {
       throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
     }
-    const { cwd, parentSession, origin, delegationDepth, seedLength } = meta;
+    const { seedLength } = meta;
     if (seedLength !== undefined && seedLength > (seed?.length ?? 0)) {
       throw new ArgumentError(`Session \`${id}\` cannot inherit more events than its seed has.`);
     }
-    const header = {
-      version: 0,
-      id,
-      createdAt: this.#clock.now(),
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(parentSession === undefined ? {} : { parentSession }),
-      ...(origin === undefined ? {} : { origin }),
-      ...(delegationDepth === undefined ? {} : { delegationDepth }),
-      ...(seedLength === undefined ? {} : { seedLength }),
-    } as const;
+    const header = newHeader(id, this.#clock.now(), meta);
     const session = new Session({ header, clock: this.#clock, ...(seed && { seed }) });
     if (session.open !== undefined) {
       throw new ArgumentError(`The seed of session \`${id}\` ends inside a turn.`);
@@ -146,7 +129,7 @@ export class Sessions {
       const { epoch } = await this.store.acquire(id);
       isOwned = true;
       const { header, events } = await this.store.inspect(id, signal);
-      const closers = closersOf(header, events);
+      const closers = storedClosers(header, events);
       // Built before anything is written: a log that cannot be read is not added to.
       const session = this.#build(header, [...events, ...closers]);
       signal?.throwIfAborted();
@@ -255,7 +238,7 @@ export class Sessions {
     const live = this.#live.get(id);
     if (live !== undefined) return { header: live.header, events: live.events };
     const { header, events } = await this.store.inspect(id, signal);
-    return { header, events: [...events, ...closersOf(header, events)] };
+    return { header, events: [...events, ...storedClosers(header, events)] };
   }
 
   /** Leave every session, then close the store. Idempotent. */
@@ -358,17 +341,5 @@ export class Sessions {
 function markEndOfSeed(session: Session): void {
   if (session.eventsFrom(session.seq - 1)[0]?.type !== 'session/end-seed') {
     session.append('session/end-seed', {});
-  }
-}
-
-function closersOf(
-  { id, seedLength }: SessionHeader,
-  events: readonly SessionEvent[],
-): readonly SessionEvent[] {
-  try {
-    return crashClosers(events, seedLength);
-  } catch (error) {
-    const message = `The stored log of session \`${id}\` is damaged.`;
-    throw new StoreError('STORE_CORRUPT', message, { cause: error });
   }
 }
