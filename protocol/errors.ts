@@ -62,6 +62,7 @@ export type ErrorCode =
   | ProtocolErrorCode
   | WorkerErrorCode
   | 'LIMIT_EXCEEDED'
+  | 'PROJECTION_FAILED'
   | StoreErrorCode;
 
 /** Every error this library throws at a caller. A caller's own abort reason is rethrown as it is. */
@@ -175,5 +176,18 @@ export class StoreError extends HarnessError {
   }
   override get name(): string {
     return 'StoreError';
+  }
+}
+
+/** A projection could not tell its value of one session. The session itself is as it was. */
+export class ProjectionError extends HarnessError {
+  /** The key of its unit. */
+  readonly projection: string;
+  constructor(projection: string, message: string, options?: ErrorOptions) {
+    super('PROJECTION_FAILED', message, options);
+    this.projection = projection;
+  }
+  override get name(): string {
+    return 'ProjectionError';
   }
 }

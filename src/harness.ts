@@ -23,12 +23,15 @@ import { PromptRegistry } from './prompt/prompt.ts';
 import { fork } from './providers/worker-fork.ts';
 import { spawn } from './providers/worker-spawn.ts';
 import { MemoryStore } from './session/memory-store.ts';
+import { SessionProjections } from './session/projections/registry.ts';
 import { Sessions } from './session/sessions.ts';
 import type { SessionObservations } from './session/sessions.ts';
 import { openSqliteStore } from './session/sqlite-store.ts';
 import type { SessionPersistence } from './session/store.ts';
+import { subagentIdentity } from './subagents/identity-projection.ts';
 import { closeSubagents, SubagentRuntime } from './subagents/runtime.ts';
 import type { SubagentEvents } from './subagents/runtime.ts';
+import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
 import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
@@ -77,6 +80,8 @@ export class Harness {
   readonly hooks: AgentHookChains;
   readonly sessions: Sessions;
   readonly sessionPersistence: SessionPersistence;
+  /** Values folded from logs; those of the library are `subagent` and `subagentTiming`. */
+  readonly sessionProjections: SessionProjections;
   readonly tools: ToolRegistry;
   readonly prompt: PromptRegistry;
   readonly models: ModelRoutes;
@@ -89,6 +94,7 @@ export class Harness {
     agents: Agents;
     hooks: AgentHookChains;
     sessions: Sessions;
+    projections: SessionProjections;
     tools: ToolRegistry;
     prompt: PromptRegistry;
     models: ModelRoutes;
@@ -99,6 +105,7 @@ export class Harness {
     this.hooks = services.hooks;
     this.sessions = services.sessions;
     this.sessionPersistence = services.sessions.store;
+    this.sessionProjections = services.projections;
     this.tools = services.tools;
     this.prompt = services.prompt;
     this.models = services.models;
@@ -209,7 +216,13 @@ export async function buildHarness(
   }
   const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
   const store = openStore(options.store ?? ':memory:', durability);
-  const sessions = new Sessions({ store, clock, logger, durability });
+  const sessions: Sessions = new Sessions({ store, clock, logger, durability });
+  const projections = new SessionProjections({
+    logger,
+    onEvent: (listener) => sessions.observers.on('session/event', listener),
+  });
+  projections.register(subagentIdentity);
+  projections.register(subagentTiming);
   let workerHost!: WorkerHost;
   const hooks = new AgentHookChains();
   const agents: Agents = new Agents({
@@ -246,6 +259,7 @@ export async function buildHarness(
     agents,
     hooks,
     sessions,
+    projections,
     tools,
     prompt,
     models,

@@ -79,12 +79,22 @@ export type {
   ToolRestriction,
 } from './subagents/provider.ts';
 export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
+export type { SubagentIdentity } from './subagents/identity-projection.ts';
+export type { SubagentTiming } from './subagents/timing-projection.ts';
 export { subagentTool } from './subagent-tools/subagent.ts';
 export type { SubagentToolConfig } from './subagent-tools/subagent.ts';
 
+export type { ProjectionSnapshot, ProjectionUnit } from './session/projections/projection.ts';
+export type { ProjectionChange, SessionProjections } from './session/projections/registry.ts';
 export type { Session } from './session/session.ts';
 export type { Durability, SessionObservations, Sessions } from './session/sessions.ts';
-export type { SessionPersistence, StoreAppend, StoredSession } from './session/store.ts';
+export type {
+  Checkpoint,
+  PackedSession,
+  SessionPersistence,
+  StoreAppend,
+  StoredSession,
+} from './session/store.ts';
 export { MemoryStore } from './session/memory-store.ts';
 export { openSqliteStore } from './session/sqlite-store.ts';
 
@@ -93,6 +103,7 @@ export {
   HarnessError,
   JsonSchemaError,
   LimitError,
+  ProjectionError,
   ProtocolError,
   StoreError,
   SubagentDepthError,

@@ -21,24 +21,24 @@ const entries: readonly {
     source: 'src/index.ts',
     values: words(`
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
-      NO_START_CAPABILITIES ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
+      NO_START_CAPABILITIES ProjectionError ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
       ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
       finalOutput fork openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
     types: words(`
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
-      AgentOptions AgentStatus Agents AssistantMessage CancelCause ChildScope ContentBlock
+      AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec
       CreateAgentOptions CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage
-      OpenAiCompatibleOptions Ownership PromptContext PromptRegistry PromptScope PromptSection
+      OpenAiCompatibleOptions Ownership PackedSession ProjectionChange ProjectionSnapshot ProjectionUnit PromptContext PromptRegistry PromptScope PromptSection
       PromptVariable ProviderFactory ProviderServices ReportDelivery ReportOptions RequestConfig
       ResolvedSubagentStartRequest ResumeAgentOptions RetryPolicy RunOutcome RuntimeContext Session SessionEvent SessionEventMap
       SessionEventOf SessionEventType SessionHeader SessionObservations SessionPersistence
-      Sessions SetupContribution StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
-      SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentInterruptAuthority SubagentProvider SubagentResult SubagentRun
-      SubagentRuntime SubagentStartRequest SubagentStopReason SubagentToolConfig ToolAgent
+      SessionProjections Sessions SetupContribution StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
+      SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentIdentity SubagentInterruptAuthority SubagentProvider SubagentResult SubagentRun
+      SubagentRuntime SubagentStartRequest SubagentStopReason SubagentTiming SubagentToolConfig ToolAgent
       ToolContext ToolDefinition ToolFilter ToolGuard ToolHooks ToolModule ToolOutput
       ToolRegistry ToolRestriction ToolResultMessage ToolResultView ToolScope ToolSpec
       TurnEndReason Usage UserMessage`),

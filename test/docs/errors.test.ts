@@ -8,6 +8,7 @@ import {
   JsonSchemaError,
   LimitError,
   PROTOCOL_ERROR_CODES,
+  ProjectionError,
   STORE_ERROR_CODES,
   SUBAGENT_ERROR_CODES,
   SubagentDepthError,
@@ -72,6 +73,7 @@ describe('the page of codes', () => {
     ['SubagentDepthError', [new SubagentDepthError(1, 0).code]],
     ['JsonSchemaError', [new JsonSchemaError([]).code]],
     ['ToolFilterError', TOOL_FILTER_ERROR_CODES],
+    ['ProjectionError', [new ProjectionError('', '').code]],
     ['ProtocolError', PROTOCOL_ERROR_CODES],
     ['WorkerError', WORKER_ERROR_CODES],
     ['StoreError', STORE_ERROR_CODES],
@@ -100,7 +102,9 @@ describe('the page of codes', () => {
   });
 
   it('names no code that nothing gives, and reserves none that something does', () => {
-    const byClass = new Set(['INVALID_ARGUMENT', 'UNSUPPORTED_SCHEMA', 'DEPTH_EXCEEDED']);
+    const byClass = new Set(
+      ['INVALID_ARGUMENT', 'UNSUPPORTED_SCHEMA'].concat('DEPTH_EXCEEDED', 'PROJECTION_FAILED'),
+    );
     const silent = [...new Set([...tables.values()].flat())].filter(
       (code) => !spoken.has(code) && !byClass.has(code),
     );

@@ -44,7 +44,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   msgpackr: ['protocol/codec.ts'],
   ajv: ['protocol/validate.ts', 'src/tools/validate-arguments.ts'],
   comlink: ['src/worker-host/services.ts', 'workers/services.ts'],
-  '@photostructure/sqlite': ['src/session/sqlite-store.ts'],
+  '@photostructure/sqlite': ['src/session/sqlite-file.ts'],
   '@ai-sdk/openai-compatible': ['src/models/openai-compatible.ts'],
   '@ai-sdk/provider': ['src/models/openai-compatible.ts'],
   uuidv7: ['src/base/ids.ts'],
@@ -281,8 +281,9 @@ export const plainImports: Rule = (files) => [
     .map(({ path }) => `${path} exports something without a name`),
 ];
 
-/** A module for threads has its tool or model as its default export. */
-const mayBeLoadedByUrl = (path: string): boolean => USERS_OF_ENTRIES.has(roomOf(path));
+/** A module for threads has its tool, its model or its projection as its default export. */
+const mayBeLoadedByUrl = (path: string): boolean =>
+  USERS_OF_ENTRIES.has(roomOf(path)) || path.endsWith('-projection.ts');
 
 /** A value that is exported is imported by another file, or is for users. */
 export const noDeadExports: Rule = (files) => {
