@@ -1,5 +1,5 @@
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
-import type { StoreAppend } from './store.ts';
+import type { Checkpoint, StoreAppend } from './store.ts';
 import { pack, unpack } from '../../protocol/codec.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { isPlainObject } from '../../protocol/json.ts';
@@ -12,6 +12,8 @@ export interface EncodedEntry {
   /** How many events have no body here: the first ones, which are copied. */
   readonly copied: number;
   readonly bodies: readonly Uint8Array[];
+  /** Absent when there is none, or it cannot be packed: it is not worth the events. */
+  readonly checkpoint: Uint8Array | undefined;
 }
 
 /** No packed map begins with it, and every JSON object does. */
@@ -39,6 +41,7 @@ export function encodeEntry(entry: StoreAppend, copied = 0): EncodedEntry {
       header: entry.header && encode(entry.header),
       copied,
       bodies: entry.events.slice(copied).map((event) => encodeEvent(event)),
+      checkpoint: entry.checkpoint && encodeRows(entry.checkpoint),
     };
   } catch (error) {
     throw new StoreError('STORE_CORRUPT', `Session \`${entry.id}\` cannot be packed.`, {
@@ -74,6 +77,36 @@ export function decodeHeader(id: string, body: Uint8Array): SessionHeader {
     throw new StoreError('STORE_CORRUPT', `The stored header of session \`${id}\` is damaged.`, {
       cause: error,
     });
+  }
+}
+
+/** `undefined` for what this version cannot make anything of: the log is still there. */
+export function decodeCheckpoint(seq: number, body: Uint8Array): Checkpoint | undefined {
+  try {
+    return { seq, rows: decode(body, 'A stored checkpoint') as Checkpoint['rows'] };
+  } catch {
+    // Damaged.
+    return undefined;
+  }
+}
+
+/** Whom a packed header names as the parent, even one that cannot be read as a whole. */
+export function parentIn(body: Uint8Array): string | null {
+  try {
+    const { parentSession } = decode(body, 'A stored header');
+    return typeof parentSession === 'string' ? parentSession : null;
+  } catch {
+    // Damaged: nobody's child.
+    return null;
+  }
+}
+
+function encodeRows({ rows }: Checkpoint): Uint8Array | undefined {
+  try {
+    return encode(rows);
+  } catch {
+    // Nested deeper than the stack.
+    return undefined;
   }
 }
 

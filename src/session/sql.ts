@@ -3,6 +3,7 @@ export type SqlValue = string | number | null | Uint8Array;
 
 /** The part of a connection that is used. */
 export interface SqlConnection {
+  readonly isTransaction: boolean;
   exec(sql: string): void;
   function(
     name: string,
@@ -21,6 +22,7 @@ export class Sql {
   readonly #connection: SqlConnection;
   #values: readonly SqlValue[] = [];
   #rows: SqlValue[][] = [];
+  #isInTransaction = false;
 
   constructor(connection: SqlConnection) {
     this.#connection = connection;
@@ -33,8 +35,17 @@ export class Sql {
     });
   }
 
-  /** The rows that were given, in order. */
+  /** One more SQL function, of one value. It must not throw. */
+  define(name: string, implementation: (value: never) => SqlValue): void {
+    this.#connection.function(name, { deterministic: true, directOnly: true }, implementation);
+  }
+
+  /**
+   * The rows that were given, in order. What a transaction left behind that could not be undone,
+   * because the connection failed in that too, is undone first.
+   */
   run(sql: string, ...values: readonly SqlValue[]): readonly (readonly SqlValue[])[] {
+    if (!this.#isInTransaction && this.#connection.isTransaction) this.#connection.exec('ROLLBACK');
     this.#values = values;
     this.#rows = [];
     try {
@@ -49,17 +60,21 @@ export class Sql {
   /** One transaction that may write: all that `operation` runs, or nothing of it. */
   transaction<T>(operation: () => T): T {
     this.run('BEGIN IMMEDIATE');
+    this.#isInTransaction = true;
     try {
       const result = operation();
       this.run('COMMIT');
       return result;
     } catch (error) {
       try {
-        this.run('ROLLBACK');
+        // SQLite may have done so by itself, as it does when the disk is full.
+        if (this.#connection.isTransaction) this.run('ROLLBACK');
       } catch {
-        // SQLite has rolled back by itself, as it does when the disk is full.
+        // The next statement tries again. Until then nobody sees what is not to be seen.
       }
       throw error;
+    } finally {
+      this.#isInTransaction = false;
     }
   }
 }

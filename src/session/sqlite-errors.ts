@@ -5,7 +5,9 @@ import { StoreError } from '../../protocol/errors.ts';
 const CODES: Readonly<Record<number, readonly [StoreErrorCode, string]>> = {
   5: ['STORE_IO', 'another process held it locked for too long'],
   6: ['STORE_IO', 'it is locked'],
+  7: ['STORE_IO', 'there is no memory for it'],
   8: ['STORE_READ_ONLY', 'it cannot be written'],
+  10: ['STORE_IO', 'the disk failed'],
   11: ['STORE_CORRUPT', 'the file is damaged'],
   13: ['STORE_FULL', 'the disk is full'],
   14: ['STORE_IO', 'the file cannot be opened'],
@@ -23,6 +25,12 @@ const ERRNO: Readonly<Record<string, readonly [StoreErrorCode, string]>> = {
   EROFS: ['STORE_READ_ONLY', 'it is on a read-only file system'],
   ENOSPC: ['STORE_FULL', 'the disk is full'],
 };
+
+/** Whether it can be done later: another connection is writing. */
+export function isBusy(error: unknown): boolean {
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  return typeof errcode === 'number' && (errcode & 0xff) === 5;
+}
 
 /** One `StoreError` for whatever went wrong while doing `what`. A `StoreError` stays itself. */
 export function toStoreError(error: unknown, what: string): StoreError {

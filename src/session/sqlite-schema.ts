@@ -1,5 +1,6 @@
 import type { Sql } from './sql.ts';
 import { StoreError } from '../../protocol/errors.ts';
+import { parentIn } from './event-codec.ts';
 
 /** `SAGR`: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x53414752;
@@ -28,18 +29,40 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (session, seq)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE session ADD COLUMN parent TEXT;
+  UPDATE session SET parent = parent_in(header);
+  CREATE INDEX session_by_parent ON session (parent, created_at, id) WHERE parent IS NOT NULL;
+  CREATE TABLE checkpoint (
+    session INTEGER PRIMARY KEY REFERENCES session (key) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    body BLOB NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /** All that is asked of a file, by the name the store calls it; `arg` and `give` are `Sql`'s. */
 export const STATEMENTS = {
-  list: 'SELECT give(id, header) FROM session ORDER BY created_at, id',
+  list: `SELECT give(id, created_at, parent, header) FROM session
+    WHERE (created_at, id) > (arg(0), arg(1)) ORDER BY created_at, id LIMIT arg(2)`,
+  // The children of arg(0) after one of them, then those of the others: in this very order,
+  // which the index has. No sorting, or `give` would be called before it.
+  below: `SELECT give(id, created_at, parent, header) FROM session INDEXED BY session_by_parent
+    WHERE parent = arg(0) AND (created_at, id) > (arg(1), arg(2))
+    UNION ALL SELECT give(session.id, session.created_at, session.parent, session.header)
+    FROM json_each(arg(3)) AS other CROSS JOIN session INDEXED BY session_by_parent
+    ON session.parent = other.value
+    LIMIT arg(4)`,
+  checkpoints: `SELECT give(session.id, session.length, checkpoint.seq, checkpoint.body)
+    FROM json_each(arg(0)) AS asked
+    JOIN session ON session.id = asked.value JOIN checkpoint ON checkpoint.session = session.key`,
   find: `SELECT give(key, header, length, epoch, owner, lease_until)
     FROM session WHERE id = arg(0)`,
   page: `SELECT give(seq, body) FROM event
     WHERE session = arg(0) AND seq >= arg(1) AND seq < arg(2) ORDER BY seq LIMIT arg(3)`,
   take: 'UPDATE session SET epoch = arg(1), owner = arg(2), lease_until = arg(3) WHERE key = arg(0)',
-  create: `INSERT INTO session (id, created_at, header, length, epoch, owner, lease_until)
-    VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6)) RETURNING give(key)`,
+  create: `INSERT INTO session (id, created_at, parent, header, length, epoch, owner, lease_until)
+    VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6), arg(7)) RETURNING give(key)`,
   grow: 'UPDATE session SET length = arg(1) WHERE key = arg(0)',
   add: 'INSERT INTO event (session, seq, body) VALUES (arg(0), arg(1), arg(2))',
   copy: `INSERT INTO event (session, seq, body)
@@ -47,6 +70,8 @@ export const STATEMENTS = {
       (SELECT key FROM session WHERE id = arg(1) AND epoch = arg(2) AND owner = arg(3));
     SELECT give(changes())`,
   clear: 'DELETE FROM event WHERE session = arg(0)',
+  mark: `INSERT INTO checkpoint (session, seq, body) VALUES (arg(0), arg(1), arg(2))
+    ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body`,
   renew: `UPDATE session SET lease_until = arg(3)
     WHERE id = arg(0) AND epoch = arg(1) AND owner = arg(2) RETURNING give(key)`,
   release: `UPDATE session SET owner = NULL, lease_until = 0
@@ -65,6 +90,7 @@ const SCHEMA_VERSION = MIGRATIONS.length;
  */
 export function migrate(sql: Sql, path: string): void {
   if (versionOf(sql, path) === SCHEMA_VERSION) return;
+  sql.define('parent_in', parentIn);
   sql.transaction(() => {
     for (const migration of MIGRATIONS.slice(versionOf(sql, path))) sql.run(migration);
     sql.run(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);

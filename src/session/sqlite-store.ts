@@ -3,31 +3,34 @@
  * process; other processes may have the same file open. Every write is one transaction and is
  * fenced by the session's epoch. Not for network file systems.
  */
-import { closeSync, openSync } from 'node:fs';
-import { setImmediate as nextTick } from 'node:timers/promises';
-import { DatabaseSync } from '@photostructure/sqlite';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { SqlValue } from './sql.ts';
+import type { EncodedEntry } from './event-codec.ts';
 import type { StoreOwner } from './store-owner.ts';
-import type { SessionPersistence, StoreAppend, StoredSession } from './store.ts';
+import type {
+  Checkpoint,
+  DamagedSession,
+  PackedSession,
+  SessionPersistence,
+  StoreAppend,
+  StoredSession,
+} from './store.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { census } from '../base/census.ts';
 import { systemClock } from '../base/clock.ts';
 import { decodeEvent, decodeHeader, encodeEntry } from './event-codec.ts';
-import { toStoreError } from './sqlite-errors.ts';
-import { migrate, STATEMENTS } from './sqlite-schema.ts';
-import { Sql } from './sql.ts';
-import { isGone, newOwner, parseOwner } from './store-owner.ts';
+import { SqliteFile } from './sqlite-file.ts';
+import type { SessionRow } from './sqlite-log.ts';
+import { isNameless, pagesOf, seek, toRow } from './sqlite-log.ts';
+import { listHeaders, listHeadersBelow, readCheckpoints } from './sqlite-listing.ts';
+import { STATEMENTS } from './sqlite-schema.ts';
+import { heldElsewhere, newOwner } from './store-owner.ts';
 import { appendProblem, notFound } from './store-rules.ts';
 
 export const LEASE_MS = 15_000;
 export const RENEW_MS = 5_000;
-const BUSY_MS = 5_000;
-/** Rows read before other work gets a turn. */
-const PAGE = 2_000;
-
 export interface SqliteStoreOptions {
   /** A file, made when it does not exist; its folder must. `:memory:` keeps nothing. */
   readonly path: string;
@@ -55,25 +58,11 @@ export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
   return new SqliteStore(options);
 }
 
-type Database = InstanceType<typeof DatabaseSync>;
-
-interface SessionRow {
-  readonly key: number;
-  readonly header: Uint8Array;
-  readonly length: number;
-  readonly epoch: number;
-  readonly owner: string | null;
-  readonly leaseUntil: number;
-}
-type SessionColumns = [number, Uint8Array, number, number, string | null, number];
-
 export class SqliteStore implements SessionPersistence {
-  readonly #path: string;
   readonly #clock: Clock;
   readonly #owner: StoreOwner;
   readonly #ownerText: string;
-  readonly #database: Database;
-  readonly #sql: Sql;
+  readonly #file: SqliteFile;
   /** The sessions this handle holds, with the epoch it holds them by. */
   readonly #held = new Map<SessionId, number>();
   readonly #uncount: () => void;
@@ -82,74 +71,93 @@ export class SqliteStore implements SessionPersistence {
 
   constructor(options: SqliteStoreOptions) {
     const { path, durability = 'full', clock = systemClock, owner = newOwner() } = options;
-    this.#path = path;
     this.#clock = clock;
     this.#owner = owner;
     this.#ownerText = JSON.stringify(owner);
-    const { database, sql } = this.#guard(`Cannot open the store at ${path}`, () =>
-      open(path, durability),
-    );
-    this.#database = database;
-    this.#sql = sql;
+    this.#file = new SqliteFile(path, durability, clock);
     this.#uncount = census.add('store');
   }
 
-  async list(signal?: AbortSignal): Promise<readonly SessionHeader[]> {
-    signal?.throwIfAborted();
-    const rows = this.#read(STATEMENTS.list) as readonly [string, Uint8Array][];
-    return rows.map(([id, header]) => decodeHeader(id, header));
+  async list(
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): Promise<readonly SessionHeader[]> {
+    return listHeaders(this.#file, signal, onDamaged);
+  }
+
+  async listBelow(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): Promise<readonly SessionHeader[]> {
+    return listHeadersBelow(this.#file, roots, levels, signal, onDamaged);
+  }
+
+  async checkpoints(
+    ids: readonly SessionId[],
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<SessionId, Checkpoint>> {
+    return readCheckpoints(this.#file, ids, signal);
   }
 
   async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
     signal?.throwIfAborted();
-    const row = this.#find(id);
+    const row = await seek(this.#file, id);
     const header = decodeHeader(id, row.header);
-    return { header, events: await this.#events(id, row, 0, signal) };
+    return { header, events: await this.#events(id, row, { from: 0, end: row.length, signal }) };
+  }
+
+  async inspectPacked(id: SessionId, signal?: AbortSignal): Promise<PackedSession> {
+    signal?.throwIfAborted();
+    const row = await seek(this.#file, id);
+    const header = decodeHeader(id, row.header);
+    const bodies: Uint8Array[] = [];
+    const range = { from: 0, end: row.length, signal };
+    for await (const page of pagesOf(this.#file, id, row, range)) bodies.push(...page);
+    return { header, bodies };
   }
 
   async readFrom(
     id: SessionId,
     seq: number,
     signal?: AbortSignal,
+    limit = Infinity,
   ): Promise<readonly SessionEvent[]> {
     signal?.throwIfAborted();
-    return this.#events(id, this.#find(id), Math.max(0, seq), signal);
+    const row = await seek(this.#file, id);
+    const from = Math.max(0, seq);
+    return this.#events(id, row, { from, end: Math.min(row.length, from + limit), signal });
   }
 
   async acquire(id: SessionId): Promise<{ readonly epoch: number }> {
-    const epoch = this.#write(() => {
-      const row = this.#find(id);
-      this.#assertFree(id, row);
-      this.#sql.run(STATEMENTS.take, row.key, row.epoch + 1, this.#ownerText, this.#leaseEnd());
-      return row.epoch + 1;
-    });
-    this.#hold(id, epoch);
+    const epoch = await this.#file.write(
+      () => {
+        const row = this.#find(id);
+        this.#assertFree(id, row);
+        this.#run(STATEMENTS.take, row.key, row.epoch + 1, this.#ownerText, this.#leaseEnd());
+        return row.epoch + 1;
+      },
+      (taken) => this.#hold(id, taken),
+    );
     return { epoch };
   }
 
   async append(batch: readonly StoreAppend[]): Promise<void> {
     // Packed first: an event that cannot be fails alone, and the lock is held for less long.
     const packed = batch.map((entry) => encodeEntry(entry, this.#copyable(entry)));
-    this.#write(() => {
-      for (const { entry, header, copied, bodies } of packed) {
-        const row = this.#row(entry.id);
-        const problem = appendProblem(entry, row);
-        if (problem !== undefined) throw problem;
-        const first = row?.length ?? 0;
-        const length = first + entry.events.length;
-        const key = row === undefined ? this.#create(entry, header, length) : row.key;
-        if (row !== undefined) this.#sql.run(STATEMENTS.grow, key, length);
-        const isCopied = copied === 0 || this.#copy(key, entry, copied);
-        const from = isCopied ? first + copied : first;
-        const rest = isCopied ? bodies : encodeEntry(entry).bodies;
-        rest.forEach((body, index) => this.#sql.run(STATEMENTS.add, key, from + index, body));
-      }
-    });
-    for (const { id, epoch, header } of batch) if (header !== undefined) this.#hold(id, epoch);
+    await this.#file.write(
+      () => {
+        for (const entry of packed) this.#add(entry);
+      },
+      () => {
+        for (const { id, epoch, header } of batch) if (header !== undefined) this.#hold(id, epoch);
+      },
+    );
   }
 
   async renew(ids: readonly SessionId[]): Promise<void> {
-    this.#write(() => {
+    await this.#file.write(() => {
       for (const id of ids) {
         if (this.#renewOne(id)) continue;
         throw new StoreError('STALE_EPOCH', `Session \`${id}\` is not held by this process.`);
@@ -160,76 +168,63 @@ export class SqliteStore implements SessionPersistence {
   async release(ids: readonly SessionId[]): Promise<void> {
     const held = ids.filter((id) => this.#held.has(id));
     if (held.length === 0) return;
-    this.#write(() => {
-      for (const id of held) {
-        this.#sql.run(STATEMENTS.release, id, this.#held.get(id) ?? 0, this.#ownerText);
-      }
-    });
-    for (const id of held) this.#held.delete(id);
+    await this.#file.write(
+      () => this.#release(held),
+      () => this.#forget(held),
+    );
   }
 
   async delete(ids: readonly SessionId[]): Promise<void> {
-    this.#write(() => {
-      for (const id of ids) {
-        const row = this.#row(id);
-        if (row === undefined) continue;
-        this.#assertFree(id, row);
-        this.#sql.run(STATEMENTS.remove, row.key);
-      }
-    });
-    for (const id of ids) this.#held.delete(id);
+    await this.#file.write(
+      () => {
+        for (const id of ids) {
+          const row = this.#row(id);
+          if (row === undefined) continue;
+          this.#assertFree(id, row);
+          this.#run(STATEMENTS.remove, row.key);
+        }
+      },
+      () => this.#forget(ids),
+    );
   }
 
-  async close(): Promise<void> {
-    if (this.#isClosed) return;
-    try {
-      await this.release([...this.#held.keys()]);
-    } catch {
-      // The leases run out, or end with this process.
-    }
-    this.#isClosed = true;
-    this.#renewal?.cancel();
-    this.#uncount();
-    this.#guard(`Cannot close the store at ${this.#path}`, () => this.#database.close());
+  async vacuum(signal?: AbortSignal): Promise<void> {
+    await this.#file.vacuum(signal);
+  }
+
+  /** Waits for what is being written, by this process or another. @throws {StoreError} */
+  close(): Promise<void> {
+    return this.#file.close(async (write) => {
+      try {
+        // In a later write's turn: what is held then is known then.
+        await write(() => this.#release([...this.#held.keys()]));
+      } catch {
+        // The leases run out, or end with this process.
+      }
+      this.#isClosed = true;
+      this.#renewal?.cancel();
+      this.#uncount();
+    });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  /** A log only grows, so its first `length` events are one consistent reading, page by page. */
   async #events(
     id: SessionId,
-    { key, length }: SessionRow,
-    from: number,
-    signal: AbortSignal | undefined,
+    row: SessionRow,
+    range: Parameters<typeof pagesOf>[3],
   ): Promise<readonly SessionEvent[]> {
     const events: SessionEvent[] = [];
-    for (let seq = from; seq < length; seq = from + events.length) {
-      if (events.length > 0) await nextTick();
-      signal?.throwIfAborted();
-      const rows = this.#read(STATEMENTS.page, key, seq, length, PAGE) as readonly [
-        number,
-        Uint8Array,
-      ][];
-      // Not found any more when it was deleted between two pages.
-      if (rows.length === 0) throw this.#find(id) && missing(id, seq);
-      for (const [found, body] of rows) {
-        const next = from + events.length;
-        if (found !== next) throw missing(id, next);
-        events.push(decodeEvent(next, body));
-      }
+    for await (const page of pagesOf(this.#file, id, row, range)) {
+      for (const body of page) events.push(decodeEvent(range.from + events.length, body));
     }
     return events;
   }
 
   #row(id: SessionId): SessionRow | undefined {
-    // SQLite would take the part before it for the whole name.
-    if (id.includes('\0')) return undefined;
-    const row = this.#read(STATEMENTS.find, id)[0];
-    if (row === undefined) return undefined;
-    const [key, header, length, epoch, owner, leaseUntil] = row as SessionColumns;
-    return { key, header, length, epoch, owner, leaseUntil };
+    return isNameless(id) ? undefined : toRow(this.#run(STATEMENTS.find, id));
   }
 
   #find(id: SessionId): SessionRow {
@@ -240,27 +235,44 @@ export class SqliteStore implements SessionPersistence {
 
   #assertFree(id: SessionId, row: SessionRow): void {
     if (row.owner === null || row.owner === this.#ownerText) return;
-    const now = this.#clock.now();
-    const owner = parseOwner(row.owner);
-    const isOver =
-      owner === undefined ? row.leaseUntil <= now : isGone(owner, this.#owner, row.leaseUntil, now);
-    if (isOver) return;
-    throw new StoreError(
-      'SESSION_OWNED_ELSEWHERE',
-      `Session \`${id}\` is held by process ${owner?.pid ?? 'unknown'} on ${owner?.host ?? 'another host'}.`,
-    );
+    const { owner, leaseUntil } = row;
+    const problem = heldElsewhere(id, owner, leaseUntil, this.#owner, this.#clock.now());
+    if (problem !== undefined) throw problem;
   }
 
   /**
    * How many of the events of a new session are stored already, with a session that this handle
    * holds. That one may be a part behind (its last events are still to be written, perhaps by
-   * this very batch): what is missing is packed like any other event.
+   * this very batch): what is missing is packed like any other event. Synchronous, so that
+   * batches are written in the order they came.
    */
   #copyable({ header, inherits, events }: StoreAppend): number {
     if (header === undefined || inherits === undefined) return 0;
-    const row = this.#row(inherits.id);
+    let row: SessionRow | undefined;
+    try {
+      row = this.#row(inherits.id);
+    } catch {
+      // Busy, or failing. The write that follows says so; it needs no copy.
+      return 0;
+    }
     if (row?.owner !== this.#ownerText || row.epoch !== this.#held.get(inherits.id)) return 0;
     return Math.min(row.length, inherits.count, events.length);
+  }
+
+  #add({ entry, header, copied, bodies, checkpoint }: EncodedEntry): void {
+    const row = this.#row(entry.id);
+    const problem = appendProblem(entry, row);
+    if (problem !== undefined) throw problem;
+    const first = row?.length ?? 0;
+    const length = first + entry.events.length;
+    const key = row === undefined ? this.#create(entry, header, length) : row.key;
+    if (row !== undefined) this.#run(STATEMENTS.grow, key, length);
+    const isCopied = copied === 0 || this.#copy(key, entry, copied);
+    const from = isCopied ? first + copied : first;
+    const rest = isCopied ? bodies : encodeEntry(entry).bodies;
+    rest.forEach((body, index) => this.#run(STATEMENTS.add, key, from + index, body));
+    if (checkpoint === undefined || entry.checkpoint === undefined) return;
+    this.#run(STATEMENTS.mark, key, entry.checkpoint.seq, checkpoint);
   }
 
   /**
@@ -272,104 +284,72 @@ export class SqliteStore implements SessionPersistence {
     if (inherits === undefined) return false;
     const epoch = this.#held.get(inherits.id) ?? 0;
     const values = [key, inherits.id, epoch, this.#ownerText, count];
-    if (this.#sql.run(STATEMENTS.copy, ...values)[0]?.[0] === count) return true;
-    this.#sql.run(STATEMENTS.clear, key);
+    if (this.#run(STATEMENTS.copy, ...values)[0]?.[0] === count) return true;
+    this.#run(STATEMENTS.clear, key);
     return false;
   }
 
   #create(entry: StoreAppend, header: Uint8Array | undefined, length: number): number {
     const { id, epoch } = entry;
-    const createdAt = entry.header?.createdAt ?? 0;
+    const { createdAt = 0, parentSession = null } = entry.header ?? {};
     const values = [
       id,
       createdAt,
+      parentSession,
       header ?? null,
       length,
       epoch,
       this.#ownerText,
       this.#leaseEnd(),
     ];
-    return this.#sql.run(STATEMENTS.create, ...values)[0]?.[0] as number;
+    return this.#run(STATEMENTS.create, ...values)[0]?.[0] as number;
   }
 
   #hold(id: SessionId, epoch: number): void {
     this.#held.set(id, epoch);
-    this.#renewal ??= this.#clock.after(RENEW_MS, () => this.#renewAll());
+    this.#renewal ??= this.#nextRenewal();
+  }
+
+  #release(ids: readonly SessionId[]): void {
+    for (const id of ids) {
+      this.#run(STATEMENTS.release, id, this.#held.get(id) ?? 0, this.#ownerText);
+    }
+  }
+
+  #forget(ids: readonly SessionId[]): void {
+    for (const id of ids) this.#held.delete(id);
   }
 
   /** By the timer. A session that another owner took is found out by its next append. */
-  #renewAll(): void {
+  async #renewAll(): Promise<void> {
     this.#renewal = undefined;
     if (this.#isClosed || this.#held.size === 0) return;
     try {
-      this.#write(() => {
+      await this.#file.write(() => {
         for (const id of this.#held.keys()) this.#renewOne(id);
       });
     } catch {
       // A store that cannot be written now: two more tries before the leases run out.
     }
-    this.#renewal = this.#clock.after(RENEW_MS, () => this.#renewAll());
+    if (!this.#isClosed) this.#renewal ??= this.#nextRenewal();
+  }
+
+  #nextRenewal(): Timer {
+    return this.#clock.after(RENEW_MS, () => void this.#renewAll());
   }
 
   #renewOne(id: SessionId): boolean {
     const epoch = this.#held.get(id);
     if (epoch === undefined) return false;
     const values = [id, epoch, this.#ownerText, this.#leaseEnd()];
-    return this.#sql.run(STATEMENTS.renew, ...values).length > 0;
+    return this.#run(STATEMENTS.renew, ...values).length > 0;
   }
 
   #leaseEnd(): number {
     return this.#clock.now() + LEASE_MS;
   }
 
-  #read(statement: string, ...values: readonly SqlValue[]): readonly (readonly SqlValue[])[] {
-    this.#assertOpen();
-    return this.#guard(`Cannot read the store at ${this.#path}`, () =>
-      this.#sql.run(statement, ...values),
-    );
+  #run(statement: string, ...values: readonly SqlValue[]): readonly (readonly SqlValue[])[] {
+    return this.#file.sql.run(statement, ...values);
   }
-
-  #write<T>(operation: () => T): T {
-    this.#assertOpen();
-    return this.#guard(`Cannot write the store at ${this.#path}`, () =>
-      this.#sql.transaction(operation),
-    );
-  }
-
-  #guard<T>(what: string, operation: () => T): T {
-    try {
-      return operation();
-    } catch (error) {
-      throw toStoreError(error, what);
-    }
-  }
-
-  #assertOpen(): void {
-    if (this.#isClosed) {
-      throw new StoreError('STORE_IO', `The store at ${this.#path} is closed.`);
-    }
-  }
-}
-
-function open(
-  path: string,
-  durability: 'full' | 'process' | 'batched',
-): { database: Database; sql: Sql } {
-  // Made here, so that only this user can read it, and so that a failure says why.
-  if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600));
-  const database = new DatabaseSync(path, { timeout: BUSY_MS });
-  try {
-    const sql = new Sql(database);
-    sql.run('PRAGMA journal_mode = WAL');
-    sql.run(`PRAGMA synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
-    migrate(sql, path);
-    return { database, sql };
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-function missing(id: SessionId, seq: number): StoreError {
-  return new StoreError('STORE_CORRUPT', `Event ${seq} of session \`${id}\` is not in the store.`);
 }

@@ -1,5 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
+import type { SessionId } from '../../protocol/ids.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { newId } from '../base/ids.ts';
 
 /** Who holds a session: one open handle of one process. */
@@ -21,17 +23,32 @@ export function newOwner(): StoreOwner {
   };
 }
 
+/** Why a session that the file says is held by `text` may not be taken; absent when it may. */
+export function heldElsewhere(
+  id: SessionId,
+  text: string,
+  leaseUntil: number,
+  observer: StoreOwner,
+  now: number,
+): StoreError | undefined {
+  const owner = parseOwner(text);
+  const isOver = owner === undefined ? leaseUntil <= now : isGone(owner, observer, leaseUntil, now);
+  if (isOver) return undefined;
+  const who = owner === undefined ? 'another version' : `process ${owner.pid} on ${owner.host}`;
+  const left = Math.ceil((leaseUntil - now) / 1_000);
+  const lease = left > 0 ? `its lease runs for ${left} s` : 'its lease is over, but it lives';
+  return new StoreError(
+    'SESSION_OWNED_ELSEWHERE',
+    `Session \`${id}\` is held by ${who}; ${lease}.`,
+  );
+}
+
 /**
  * Whether an owner can write no more. On one host its process is looked at: a busy process that
  * missed its lease is still alive. Of another host, or without a start time to tell processes of
  * one pid apart, only the lease is known.
  */
-export function isGone(
-  owner: StoreOwner,
-  observer: StoreOwner,
-  leaseUntil: number,
-  now: number,
-): boolean {
+function isGone(owner: StoreOwner, observer: StoreOwner, leaseUntil: number, now: number): boolean {
   const isExpired = leaseUntil <= now;
   if (owner.host !== observer.host) return isExpired;
   if (!isAlive(owner.pid)) return true;
@@ -40,7 +57,7 @@ export function isGone(
   return startedAt === undefined ? isExpired : startedAt !== owner.startedAt;
 }
 
-export function parseOwner(text: string): StoreOwner | undefined {
+function parseOwner(text: string): StoreOwner | undefined {
   try {
     const owner = JSON.parse(text) as Partial<StoreOwner> | null;
     return typeof owner?.host === 'string' && Number.isSafeInteger(owner.pid)

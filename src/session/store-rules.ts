@@ -1,5 +1,6 @@
 import type { SessionId } from '../../protocol/ids.ts';
-import type { StoreAppend } from './store.ts';
+import type { SessionHeader } from '../../protocol/session-events.ts';
+import type { Checkpoint, StoreAppend } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 
@@ -11,7 +12,7 @@ interface Stored {
 
 /** Why one entry of a batch must be refused, by the rules all stores share. */
 export function appendProblem(
-  { id, epoch, header, events }: StoreAppend,
+  { id, epoch, header, events, checkpoint }: StoreAppend,
   stored: Stored | undefined,
 ): StoreError | undefined {
   if (header !== undefined && header.id !== id) {
@@ -35,14 +36,31 @@ export function appendProblem(
   }
   const length = stored?.length ?? 0;
   const misplaced = events.findIndex((event, index) => event.seq !== length + index);
-  if (misplaced === -1) return undefined;
+  if (misplaced !== -1) {
+    return new StoreError(
+      'STORE_CORRUPT',
+      `Cannot write session \`${id}\`: event ${String(events[misplaced]?.seq)} was given where ` +
+        `${length + misplaced} is next.`,
+    );
+  }
+  const last = length + events.length - 1;
+  if (checkpoint === undefined || isWithin(checkpoint, last)) return undefined;
   return new StoreError(
     'STORE_CORRUPT',
-    `Cannot write session \`${id}\`: event ${String(events[misplaced]?.seq)} was given where ` +
-      `${length + misplaced} is next.`,
+    `Cannot write session \`${id}\`: its checkpoint is of event ${checkpoint.seq}, and ${last} is its last.`,
   );
+}
+
+/** Whether a checkpoint is of the log up to `last` or a beginning of it. */
+export function isWithin({ seq }: Checkpoint, last: number): boolean {
+  return Number.isSafeInteger(seq) && seq >= -1 && seq <= last;
 }
 
 export function notFound(id: SessionId): StoreError {
   return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${printed(id)}\`.`);
+}
+
+/** The order of listings. */
+export function byAge(a: SessionHeader, b: SessionHeader): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
 }

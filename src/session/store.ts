@@ -1,3 +1,4 @@
+import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
@@ -41,6 +42,15 @@ export interface PackedSession {
   readonly bodies: readonly Uint8Array[];
 }
 
+/** A stored session whose header cannot be read: what is known of it all the same. */
+export interface DamagedSession {
+  readonly id: SessionId;
+  readonly createdAt: number;
+  readonly parentSession?: SessionId;
+  /** `STORE_CORRUPT` or `STORE_FORMAT_UNSUPPORTED`; what `inspect` of it rejects with. */
+  readonly error: StoreError;
+}
+
 /** A stored session as one consistent reading. */
 export interface StoredSession {
   readonly header: SessionHeader;
@@ -51,12 +61,19 @@ export interface StoredSession {
  * Where sessions are kept. A store knows nothing of agents: it keeps headers and events, hands
  * out epochs, and refuses whoever writes with an old one.
  *
- * Every method rejects with a `StoreError`; nothing is kept of a refused call. A read observes
- * `signal` and rejects with its reason.
+ * Every method rejects with a `StoreError`; nothing is kept of a refused call, and the store goes
+ * on when the cause is over. A read observes `signal` and rejects with its reason.
  */
 export interface SessionPersistence {
-  /** One header per stored session, by `createdAt`, then id. */
-  list(signal?: AbortSignal): Promise<readonly SessionHeader[]>;
+  /**
+   * One header per stored session, by `createdAt`, then id. A session that is made or deleted
+   * meanwhile may be there or not. One whose header cannot be read hides no other: it is left
+   * out, and told to `onDamaged`, in no order.
+   */
+  list(
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): Promise<readonly SessionHeader[]>;
   /** @throws {StoreError} `SESSION_NOT_FOUND`, `STORE_FORMAT_UNSUPPORTED`, `STORE_CORRUPT` */
   inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession>;
   /** The stored suffix from `seq` on, of at most `limit` events; empty beyond the end. */
@@ -67,27 +84,37 @@ export interface SessionPersistence {
     limit?: number,
   ): Promise<readonly SessionEvent[]>;
   /**
-   * The headers of all that descends from these sessions, `levels` deep (1: their children), in
-   * the order of `list`; these themselves are not among them. Absent: `list` is asked.
+   * As `list`, of all that descends from these sessions, `levels` deep (1: their children;
+   * `Infinity`: all). These themselves are not among them, even in a circle of parents. What is
+   * below a damaged session is found. Absent: `list` is asked.
    */
   listBelow?(
     roots: readonly SessionId[],
     levels: number,
     signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
   ): Promise<readonly SessionHeader[]>;
-  /** The last checkpoint of each of these that has one. Absent: none is kept. */
+  /**
+   * The last checkpoint of each of these that has one. One that cannot be read is as none.
+   * Absent: none is kept.
+   */
   checkpoints?(
     ids: readonly SessionId[],
     signal?: AbortSignal,
   ): Promise<ReadonlyMap<SessionId, Checkpoint>>;
   /** As `inspect`, for whoever unpacks the events elsewhere. Absent: `inspect` is asked. */
   inspectPacked?(id: SessionId, signal?: AbortSignal): Promise<PackedSession>;
-  /** Give the space of what was deleted back to the system. Absent: nothing to give back. */
+  /**
+   * Give the space of what was deleted back to the system, in small steps with time for others in
+   * between. Only the first time, for a file that an earlier version made, is it one long step.
+   * Absent: nothing to give back.
+   */
   vacuum?(signal?: AbortSignal): Promise<void>;
   /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.
-   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it.
+   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it; it names
+   *   that one.
    */
   acquire(id: SessionId): Promise<{ readonly epoch: number }>;
   /**

@@ -1,0 +1,187 @@
+/**
+ * One open SQLite file: its connection, the order of what is written through it, and the waiting
+ * for other processes that write it. A lock that is held elsewhere is waited for without holding
+ * up this thread: a few milliseconds at a time, until the bound is reached.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { Clock } from '../base/clock.ts';
+import type { SqlValue } from './sql.ts';
+import { StoreError } from '../../protocol/errors.ts';
+import { isBusy, toStoreError } from './sqlite-errors.ts';
+import { migrate } from './sqlite-schema.ts';
+import { Sql } from './sql.ts';
+
+/** How long a call waits for a lock that another process holds. */
+const BUSY_MS = 5_000;
+/** Of that, how long this thread stands still for each try, and how long it goes on in between. */
+const STILL_MS = 5;
+const BETWEEN_MS = 20;
+/** What is left of the write-ahead log once no reader needs more of it. */
+const LOG_BYTES = 4 * 1024 * 1024;
+/** Pages given back before other work gets a turn. */
+const FREED = 64;
+
+type Database = InstanceType<typeof DatabaseSync>;
+type Rows = readonly (readonly SqlValue[])[];
+
+export class SqliteFile {
+  readonly path: string;
+  /** For what runs inside `write`. */
+  readonly sql: Sql;
+  readonly #clock: Clock;
+  readonly #database: Database;
+  /** The last of the writes that wait or run. */
+  #tail: Promise<unknown> | undefined;
+  #isClosing = false;
+  #closed: Promise<void> | undefined;
+
+  /**
+   * Open or make it, and bring it to the current version. Waits for other processes that do the
+   * same, standing still.
+   * @throws {StoreError}
+   */
+  constructor(path: string, durability: 'full' | 'process' | 'batched', clock: Clock) {
+    this.path = path;
+    this.#clock = clock;
+    const { database, sql } = guard(`Cannot open the store at ${path}`, () =>
+      open(path, durability),
+    );
+    this.#database = database;
+    this.sql = sql;
+  }
+
+  /** What one statement gives. Does not wait for what is being written. @throws {StoreError} */
+  read(statement: string, ...values: readonly SqlValue[]): Promise<Rows> {
+    const until = this.#clock.now() + BUSY_MS;
+    return this.#patiently(`Cannot read the store at ${this.path}`, until, () => {
+      if (this.#isClosing) throw this.#isOver();
+      return this.sql.run(statement, ...values);
+    });
+  }
+
+  /**
+   * One transaction, after those that were asked for before it. `operation` may run more than
+   * once, so it changes nothing but the file. `onKept` runs in the same span as the commit:
+   * nothing comes between.
+   * @throws {StoreError}
+   */
+  write<T>(operation: () => T, onKept: (result: T) => void = () => {}): Promise<T> {
+    if (this.#isClosing) return Promise.reject(this.#isOver());
+    return this.#inTurn(() => {
+      const result = this.sql.transaction(operation);
+      onKept(result);
+      return result;
+    });
+  }
+
+  /** Free space goes back to the system, step by step. @throws {StoreError} */
+  async vacuum(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    const [mode] = (await this.read('SELECT give(auto_vacuum) FROM pragma_auto_vacuum'))[0] ?? [];
+    // Made before this was in the file: `VACUUM` writes it anew with what `open` asked for.
+    if (mode !== 2) await this.#step('VACUUM');
+    for (;;) {
+      signal?.throwIfAborted();
+      const free = await this.#free();
+      if (free === 0) break;
+      await this.#step(`PRAGMA incremental_vacuum(${FREED})`);
+      if ((await this.#free()) >= free) break;
+      await nextTick();
+    }
+    // The file itself gets shorter with this.
+    await this.#step('PRAGMA wal_checkpoint(TRUNCATE)');
+  }
+
+  /**
+   * Refuse what is new, wait for what is being written, do `last`, which may write, and let go.
+   * Idempotent.
+   */
+  close(last: (write: (operation: () => void) => Promise<void>) => Promise<void>): Promise<void> {
+    this.#closed ??= this.#close(last);
+    return this.#closed;
+  }
+
+  async #close(last: Parameters<SqliteFile['close']>[0]): Promise<void> {
+    this.#isClosing = true;
+    try {
+      await last((operation) => this.#inTurn(() => this.sql.transaction(operation)));
+    } finally {
+      while (this.#tail !== undefined) await this.#tail;
+      guard(`Cannot close the store at ${this.path}`, () => this.#database.close());
+    }
+  }
+
+  async #step(statement: string): Promise<void> {
+    if (this.#isClosing) throw this.#isOver();
+    await this.#inTurn(() => this.sql.run(statement));
+  }
+
+  async #free(): Promise<number> {
+    const rows = await this.read('SELECT give(freelist_count) FROM pragma_freelist_count');
+    return Number(rows[0]?.[0] ?? 0);
+  }
+
+  /** The bound counts from the call: behind a lock that stays, all give up together. */
+  #inTurn<T>(run: () => T): Promise<T> {
+    const until = this.#clock.now() + BUSY_MS;
+    const what = `Cannot write the store at ${this.path}`;
+    const begin = (): Promise<T> => this.#patiently(what, until, run);
+    const done = this.#tail === undefined ? begin() : this.#tail.then(begin);
+    const tail = done
+      .catch(() => {})
+      .then(() => {
+        if (this.#tail === tail) this.#tail = undefined;
+      });
+    this.#tail = tail;
+    return done;
+  }
+
+  /** The first try is made in the span of the call. */
+  async #patiently<T>(what: string, until: number, run: () => T): Promise<T> {
+    for (;;) {
+      try {
+        return run();
+      } catch (error) {
+        if (!isBusy(error) || this.#clock.now() >= until) throw toStoreError(error, what);
+      }
+      await new Promise<void>((resume) => void this.#clock.after(BETWEEN_MS, resume, true));
+    }
+  }
+
+  #isOver(): StoreError {
+    return new StoreError('STORE_IO', `The store at ${this.path} is closed.`);
+  }
+}
+
+function open(
+  path: string,
+  durability: 'full' | 'process' | 'batched',
+): { database: Database; sql: Sql } {
+  // Made here, so that only this user can read it, and so that a failure says why.
+  if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600));
+  const database = new DatabaseSync(path, { timeout: BUSY_MS });
+  try {
+    const sql = new Sql(database);
+    // Before the first page is written; in a file that has pages it waits for a `VACUUM`.
+    sql.run('PRAGMA auto_vacuum = INCREMENTAL');
+    sql.run('PRAGMA journal_mode = WAL');
+    sql.run(`PRAGMA synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+    sql.run(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
+    migrate(sql, path);
+    sql.run(`PRAGMA busy_timeout = ${STILL_MS}`);
+    return { database, sql };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function guard<T>(what: string, operation: () => T): T {
+  try {
+    return operation();
+  } catch (error) {
+    throw toStoreError(error, what);
+  }
+}
