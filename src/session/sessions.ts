@@ -8,9 +8,11 @@ import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Inheritance } from './commit-queue.ts';
+import type { FollowOptions, Following } from './follow.ts';
 import type { SessionMeta } from './header.ts';
 import type { SessionObservations } from './observations.ts';
-import type { SessionPersistence, StoredSession } from './store.ts';
+import type { SessionProjections } from './projections/registry.ts';
+import type { PackedSession, SessionPersistence, StoredSession } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
@@ -19,7 +21,10 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
+import { follow } from './follow.ts';
 import { newHeader } from './header.ts';
+import { LogWatches } from './log-watches.ts';
+import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
@@ -53,6 +58,8 @@ export class Sessions {
   readonly observers: Emitter<SessionObservations>;
   readonly #clock: Clock;
   readonly #queue: CommitQueue;
+  readonly #folds: KeptFolds;
+  readonly #watches: LogWatches;
   readonly #live = new Map<SessionId, Session>();
   readonly #kept = new Map<Session, KeptSession>();
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
@@ -66,11 +73,15 @@ export class Sessions {
     readonly clock: Clock;
     readonly logger: Logger;
     readonly durability?: Durability;
+    /** What they fold is kept beside the logs, by a store that keeps checkpoints. */
+    readonly projections?: SessionProjections;
   }) {
     const { store, clock, logger, durability = 'full' } = options;
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
+    this.#folds = new KeptFolds(store, options.projections);
+    this.#watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
   }
 
@@ -103,7 +114,8 @@ export class Sessions {
     if (session.open !== undefined) {
       throw new ArgumentError(`The seed of session \`${id}\` ends inside a turn.`);
     }
-    this.#keep(session, FIRST_EPOCH, undefined, seed && this.#inheritanceOf(seed));
+    const inheritance = seed && this.#inheritanceOf(seed);
+    this.#keep(session, { epoch: FIRST_EPOCH, stored: undefined, inheritance });
     if (seed !== undefined) markEndOfSeed(session);
     return session;
   }
@@ -132,13 +144,20 @@ export class Sessions {
       const closers = storedClosers(header, events);
       // Built before anything is written: a log that cannot be read is not added to.
       const session = this.#build(header, [...events, ...closers]);
+      let hasCheckpoint = await this.#folds.resume(session, signal);
       signal?.throwIfAborted();
-      if (closers.length > 0) await this.store.append([{ id, epoch, events: closers }]);
+      if (closers.length > 0) {
+        const checkpoint = this.#folds.checkpointOf(session)?.();
+        await this.store.append([
+          { id, epoch, events: closers, ...(checkpoint && { checkpoint }) },
+        ]);
+        hasCheckpoint = true;
+      }
       signal?.throwIfAborted();
       const missed = (await this.#findMissed?.(session, signal)) ?? [];
       this.#assertOpen();
       this.#loaded.set(id, session);
-      this.#keep(session, epoch, session.seq);
+      this.#keep(session, { epoch, stored: session.seq, hasCheckpoint });
       markEndOfSeed(session);
       for (const splice of missed) session.append('agent/inbox/spliced', splice);
       return session;
@@ -226,7 +245,7 @@ export class Sessions {
     const kept = this.#kept.get(session);
     if (kept === undefined) return;
     if (this.#live.get(session.id) === session) return this.leave(session);
-    await this.#giveUp(kept);
+    await this.#giveUp(kept).finally(() => this.#folds.leave(session));
   }
 
   /**
@@ -241,6 +260,34 @@ export class Sessions {
     return { header, events: [...events, ...storedClosers(header, events)] };
   }
 
+  /**
+   * A session that is not live, as it is stored: packed, where the store can give it so, and
+   * without what would close a turn in it. `undefined` for one that is live.
+   */
+  async readStored(
+    id: SessionId,
+    signal?: AbortSignal,
+  ): Promise<PackedSession | StoredSession | undefined> {
+    await this.#left(id, signal);
+    if (this.#live.has(id)) return undefined;
+    return this.store.inspectPacked?.(id, signal) ?? this.store.inspect(id, signal);
+  }
+
+  /**
+   * The log of one session, event by event as it is pulled: what is stored, then what a live
+   * session appends, as soon as it does and so before it is durable. A log that a crash cut off
+   * is followed as it is stored.
+   *
+   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` for an unknown or removed id,
+   * `STALE_EPOCH` when another process took the session over, or what a read failed with. The end
+   * of the harness ends it without an error.
+   * @throws {ArgumentError}
+   */
+  follow(id: SessionId, options: FollowOptions = {}): Following {
+    this.#assertOpen();
+    return follow(this.#watches, id, options);
+  }
+
   /** Leave every session, then close the store. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -252,6 +299,7 @@ export class Sessions {
     const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
     await this.#queue.settled();
+    this.#watches.close();
     await this.store.close().catch((error: unknown) => void failures.push(error));
     assertTornDown('The store', failures);
   }
@@ -259,13 +307,16 @@ export class Sessions {
   async #leave(session: Session): Promise<void> {
     const kept = this.#keptOf(session);
     const failures: unknown[] = [];
+    kept.isLeaving = true;
     // What is appended while a flush runs is flushed too.
     while (kept.phase === 'kept' && !kept.isStored && failures.length === 0) {
       await this.#queue.flush(kept).catch((error: unknown) => void failures.push(error));
     }
     await this.#giveUp(kept).catch((error: unknown) => void failures.push(error));
+    // Only now, that the store alone tells of it: at no instant do both not.
     this.#live.delete(session.id);
     this.observers.emit('session/disposed', { session });
+    this.#folds.leave(session);
     if (failures.length > 0) throw failures[0];
   }
 
@@ -294,13 +345,17 @@ export class Sessions {
 
   #keep(
     session: Session,
-    epoch: number,
-    stored: number | undefined,
-    inheritance?: Inheritance,
+    as: {
+      readonly epoch: number;
+      readonly stored: number | undefined;
+      readonly inheritance?: Inheritance | undefined;
+      readonly hasCheckpoint?: boolean;
+    },
   ): void {
     const onLost = (error: StoreError): void =>
       this.observers.emit('session/lost', { session, error });
-    const kept = new KeptSession(this.#queue, { session, epoch, stored, inheritance, onLost });
+    const checkpointOf = this.#folds.checkpointOf(session);
+    const kept = new KeptSession(this.#queue, { session, ...as, checkpointOf, onLost });
     this.#kept.set(session, kept);
     session.keepWith(kept);
     session.onAppend((event) => {
