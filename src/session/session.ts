@@ -37,7 +37,7 @@ export interface AppendOptions {
 }
 
 /** Nesting an event may have: what is deeper, a store could not write down. */
-const MAX_EVENT_DEPTH = 1_000;
+export const MAX_EVENT_DEPTH = 1_000;
 
 /**
  * The arrays that sessions handed out as prefixes, and whose they are: their events are frozen

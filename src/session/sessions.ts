@@ -8,7 +8,6 @@ import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Inheritance } from './commit-queue.ts';
-import type { FollowOptions, Following } from './follow.ts';
 import type { SessionMeta } from './header.ts';
 import type { SessionObservations } from './observations.ts';
 import type { SessionProjections } from './projections/registry.ts';
@@ -21,13 +20,13 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
-import { follow } from './follow.ts';
 import { newHeader } from './header.ts';
 import { LogWatches } from './log-watches.ts';
 import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
+import { StoredSessions } from './stored-sessions.ts';
 
 export type { SessionObservations } from './observations.ts';
 
@@ -53,13 +52,13 @@ type FindMissed = (
   signal: AbortSignal | undefined,
 ) => Promise<readonly SessionEventOf<'agent/inbox/spliced'>['data'][]>;
 
-export class Sessions {
+export class Sessions extends StoredSessions {
   readonly store: SessionPersistence;
   readonly observers: Emitter<SessionObservations>;
   readonly #clock: Clock;
   readonly #queue: CommitQueue;
   readonly #folds: KeptFolds;
-  readonly #watches: LogWatches;
+  protected readonly watches: LogWatches;
   readonly #live = new Map<SessionId, Session>();
   readonly #kept = new Map<Session, KeptSession>();
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
@@ -77,11 +76,12 @@ export class Sessions {
     readonly projections?: SessionProjections;
   }) {
     const { store, clock, logger, durability = 'full' } = options;
+    super();
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
     this.#folds = new KeptFolds(store, options.projections);
-    this.#watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
+    this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
   }
 
@@ -100,7 +100,7 @@ export class Sessions {
    * @throws {ArgumentError} when the id is live, or an option is not what it must be.
    */
   prepare(options: PrepareOptions = {}): Session {
-    this.#assertOpen();
+    this.assertOpen();
     const { id = sessionId(newId()), meta = {}, seed } = options;
     if (this.#live.has(id) || this.#loaded.has(id)) {
       throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
@@ -129,13 +129,7 @@ export class Sessions {
    * @throws {ArgumentError} when the session is live, or somebody loads it.
    */
   async load(id: SessionId, signal?: AbortSignal): Promise<Session> {
-    await this.#left(id, signal);
-    signal?.throwIfAborted();
-    this.#assertOpen();
-    if (this.#live.has(id) || this.#loaded.has(id)) {
-      throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
-    }
-    this.#loaded.set(id, undefined);
+    const free = await this.reserve(id, signal);
     let isOwned = false;
     try {
       const { epoch } = await this.store.acquire(id);
@@ -155,7 +149,7 @@ export class Sessions {
       }
       signal?.throwIfAborted();
       const missed = (await this.#findMissed?.(session, signal)) ?? [];
-      this.#assertOpen();
+      this.assertOpen();
       this.#loaded.set(id, session);
       this.#keep(session, { epoch, stored: session.seq, hasCheckpoint });
       markEndOfSeed(session);
@@ -164,7 +158,7 @@ export class Sessions {
     } catch (error) {
       // The first failure is the one to tell; a lease that cannot be given back runs out.
       if (isOwned) await this.store.release([id]).catch(() => {});
-      this.#loaded.delete(id);
+      free();
       throw error;
     }
   }
@@ -183,7 +177,7 @@ export class Sessions {
    * Whatever a listener of `session/created` throws is passed on, and the session is not live.
    */
   enter(session: Session): void {
-    this.#assertOpen();
+    this.assertOpen();
     this.#keptOf(session);
     const { id } = session;
     if (this.#live.has(id) || this.#leaving.has(id)) {
@@ -273,21 +267,6 @@ export class Sessions {
     return this.store.inspectPacked?.(id, signal) ?? this.store.inspect(id, signal);
   }
 
-  /**
-   * The log of one session, event by event as it is pulled: what is stored, then what a live
-   * session appends, as soon as it does and so before it is durable. A log that a crash cut off
-   * is followed as it is stored.
-   *
-   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` for an unknown or removed id,
-   * `STALE_EPOCH` when another process took the session over, or what a read failed with. The end
-   * of the harness ends it without an error.
-   * @throws {ArgumentError}
-   */
-  follow(id: SessionId, options: FollowOptions = {}): Following {
-    this.#assertOpen();
-    return follow(this.#watches, id, options);
-  }
-
   /** Leave every session, then close the store. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -299,7 +278,7 @@ export class Sessions {
     const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
     await this.#queue.settled();
-    this.#watches.close();
+    this.watches.close();
     await this.store.close().catch((error: unknown) => void failures.push(error));
     assertTornDown('The store', failures);
   }
@@ -382,13 +361,24 @@ export class Sessions {
     return kept;
   }
 
+  protected async reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void> {
+    await this.#left(id, signal);
+    signal?.throwIfAborted();
+    this.assertOpen();
+    if (this.#live.has(id) || this.#loaded.has(id)) {
+      throw new ArgumentError(`Session \`${id}\` is live or being loaded already.`);
+    }
+    this.#loaded.set(id, undefined);
+    return () => this.#loaded.delete(id);
+  }
+
   /** A former life of this id has left, whether or not its last write worked. */
   async #left(id: SessionId, signal: AbortSignal | undefined): Promise<void> {
     const leaving = this.#leaving.get(id)?.catch(() => {});
     if (leaving !== undefined) await raceSignal(leaving, signal);
   }
 
-  #assertOpen(): void {
+  protected assertOpen(): void {
     if (this.#closing !== undefined) throw new ArgumentError('The sessions are closed.');
   }
 }

@@ -1,0 +1,84 @@
+/**
+ * Removing sessions. All that goes is held first, so that nothing of it can begin to live, here
+ * or in another process; then it goes from below, in bounded transactions: whatever ends it in
+ * the middle leaves a tree that is smaller, and whole.
+ */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { Offline } from './offline.ts';
+import type { DamagedSession } from './store.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
+import { assertOptions } from '../base/assert-options.ts';
+import { withBelow } from './offline.ts';
+
+export interface RemoveOptions {
+  /** Also all that descends from it. Default true. */
+  readonly below?: boolean;
+}
+
+/** Sessions in one transaction. */
+const AT_ONCE = 32;
+
+/**
+ * Resolves to what was removed, parents first.
+ * @throws {ArgumentError | StoreError}
+ */
+export async function removeSessions(
+  offline: Offline,
+  root: SessionId,
+  options: RemoveOptions,
+  signal: AbortSignal | undefined,
+): Promise<readonly SessionId[]> {
+  assertOptions('remove', options, { below: 'any' });
+  const { below = true } = options;
+  if (typeof root !== 'string') throw new ArgumentError('What is removed is named by its id.');
+  if (typeof below !== 'boolean') {
+    throw new ArgumentError('"below" of remove takes true or false.');
+  }
+  const { store } = offline;
+  const held = new Map<SessionId, () => void>();
+  let acquired: SessionId[] = [];
+  try {
+    // What is held starts nothing any more. So when nothing new is found, that is all there is.
+    for (let more: readonly SessionId[] = [root]; more.length > 0;) {
+      for (const id of more) held.set(id, await offline.reserve(id, signal));
+      for (const id of more) {
+        if (signal?.aborted === true) throw signal.reason;
+        await store.acquire(id);
+        acquired.push(id);
+      }
+      const found = below ? await allBelow(offline, root, signal) : [root];
+      more = found.filter((id) => !held.has(id));
+    }
+    const ids = [...held.keys()];
+    // A session is found after the one it is below, so the last are never above one that stays.
+    while (acquired.length > 0) {
+      if (signal?.aborted === true) throw signal.reason;
+      const last = acquired.slice(-AT_ONCE);
+      await store.delete(last);
+      acquired = acquired.slice(0, -AT_ONCE);
+      for (const id of last) offline.stir(id);
+      await nextTick();
+    }
+    return ids;
+  } finally {
+    // What stays is given back; a lease that cannot be given back runs out.
+    if (acquired.length > 0) await store.release(acquired).catch(() => {});
+    for (const free of held.values()) free();
+  }
+}
+
+/** The session and what the store has below it, parents first. */
+async function allBelow(
+  { store }: Offline,
+  root: SessionId,
+  signal: AbortSignal | undefined,
+): Promise<readonly SessionId[]> {
+  const damaged: DamagedSession[] = [];
+  const onDamaged = (session: DamagedSession): void => void damaged.push(session);
+  const headers =
+    store.listBelow === undefined
+      ? await store.list(signal, onDamaged)
+      : await store.listBelow([root], Infinity, signal, onDamaged);
+  return withBelow(root, [...headers, ...damaged]);
+}

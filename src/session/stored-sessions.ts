@@ -1,0 +1,103 @@
+import type { SessionId } from '../../protocol/ids.ts';
+import type { ExportedSessions } from './export-lines.ts';
+import type { FollowOptions, Following } from './follow.ts';
+import type { ImportOptions } from './import-lines.ts';
+import type { LogWatches } from './log-watches.ts';
+import type { Offline } from './offline.ts';
+import type { RemoveOptions } from './removal.ts';
+import type { Session } from './session.ts';
+import type { SessionPersistence } from './store.ts';
+import { exportLines } from './export-lines.ts';
+import { follow } from './follow.ts';
+import { importLines } from './import-lines.ts';
+import { removeSessions } from './removal.ts';
+
+/** What can be done with sessions whether or not they are live. */
+export abstract class StoredSessions {
+  abstract readonly store: SessionPersistence;
+  protected abstract readonly watches: LogWatches;
+
+  /** The live sessions, in the order they were entered. */
+  abstract list(): readonly Session[];
+  protected abstract assertOpen(): void;
+  /** See `Offline`. */
+  protected abstract reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void>;
+
+  /**
+   * The log of one session, event by event as it is pulled: what is stored, then what a live
+   * session appends, as soon as it does and so before it is durable. A log that a crash cut off
+   * is followed as it is stored.
+   *
+   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` for an unknown or removed id,
+   * `STALE_EPOCH` when another process took the session over, or what a read failed with. The end
+   * of the harness ends it without an error.
+   * @throws {ArgumentError}
+   */
+  follow(id: SessionId, options: FollowOptions = {}): Following {
+    this.assertOpen();
+    return follow(this.watches, id, options);
+  }
+
+  /**
+   * Sessions as JSON Lines, each with its line end: of a live one what it holds when its turn
+   * comes, also a turn that is open. Reads a page at a time, as it is pulled.
+   *
+   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` before the first line, or what a
+   * read failed with.
+   * @throws {ArgumentError}
+   */
+  exportLines(what: ExportedSessions, signal?: AbortSignal): AsyncIterable<string> {
+    this.assertOpen();
+    return exportLines(this.#offline(), what, signal);
+  }
+
+  /**
+   * Take in what `exportLines` gave, line by line. Each session is kept when its end was read, in
+   * one transaction; the first line that is refused ends it, and what came before stays.
+   * Resolves to the sessions by their id in the lines, with their id here.
+   *
+   * @throws {ArgumentError} for a line that is not what it must be, and for a live session
+   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that is stored already,
+   *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with
+   */
+  async importLines(
+    lines: AsyncIterable<string> | Iterable<string>,
+    options: ImportOptions = {},
+  ): Promise<ReadonlyMap<SessionId, SessionId>> {
+    this.assertOpen();
+    return importLines(this.#offline(), lines, options);
+  }
+
+  /**
+   * Remove a session that is not live, and all that descends from it. Nothing is removed unless
+   * all of it can be; what ends the removal itself in the middle leaves a tree without its lowest
+   * sessions. Resolves to what was removed, parents first.
+   *
+   * @throws {ArgumentError} naming one that is live or being loaded here
+   * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE` naming one that another
+   *   living process holds, or what a write failed with
+   */
+  async remove(
+    id: SessionId,
+    options: RemoveOptions = {},
+    signal?: AbortSignal,
+  ): Promise<readonly SessionId[]> {
+    this.assertOpen();
+    return removeSessions(this.#offline(), id, options, signal);
+  }
+
+  /** Give the space of what was removed back to the system. @throws {StoreError} */
+  async vacuum(signal?: AbortSignal): Promise<void> {
+    this.assertOpen();
+    await this.store.vacuum?.(signal);
+  }
+
+  #offline(): Offline {
+    return {
+      store: this.store,
+      list: () => this.list(),
+      reserve: (id, signal) => this.reserve(id, signal),
+      stir: (id) => this.watches.stir(id),
+    };
+  }
+}
