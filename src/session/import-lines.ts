@@ -153,7 +153,7 @@ class Import {
     const header = renamedHeader(known, names);
     const free = await this.#offline.reserve(header.id, this.#signal);
     this.#open = { given: known.id, header, events: [], check: new LogCheck(), free };
-    if (await this.#isStored(header.id)) throw exists(header.id);
+    if (await this.#offline.isStored(header.id)) throw exists(header.id);
   }
 
   #event(given: SessionEvent): void {
@@ -178,16 +178,6 @@ class Import {
     this.#imported.set(given, header.id);
     this.#open = undefined;
     free();
-  }
-
-  async #isStored(id: SessionId): Promise<boolean> {
-    try {
-      await this.#offline.store.readFrom(id, 0, this.#signal, 1);
-      return true;
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
-      throw error;
-    }
   }
 
   #checked<T>(check: () => T): T {

@@ -15,6 +15,7 @@ export interface Offline {
    * @throws {ArgumentError} when the session is live, or somebody loads it.
    */
   reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void>;
+  isStored(id: SessionId): Promise<boolean>;
   /** Whoever follows this session looks again. */
   stir(id: SessionId): void;
 }

@@ -19,6 +19,8 @@ export abstract class StoredSessions {
 
   /** The live sessions, in the order they were entered. */
   abstract list(): readonly Session[];
+  /** Whether the store has a session of this id, live or not. @throws {StoreError} */
+  abstract isStored(id: SessionId): Promise<boolean>;
   protected abstract assertOpen(): void;
   /** See `Offline`. */
   protected abstract reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void>;
@@ -97,6 +99,7 @@ export abstract class StoredSessions {
       store: this.store,
       list: () => this.list(),
       reserve: (id, signal) => this.reserve(id, signal),
+      isStored: (id) => this.isStored(id),
       stir: (id) => this.watches.stir(id),
     };
   }
