@@ -9,7 +9,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import type { Deferred } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Keeping, Session } from './session.ts';
-import type { SessionPersistence, StoreAppend } from './store.ts';
+import type { Checkpoint, SessionPersistence, StoreAppend } from './store.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { deferred } from '../base/deferred.ts';
@@ -61,8 +61,12 @@ export class KeptSession implements Keeping {
   #failure: StoreError | undefined;
   /** Known until the first write is over. */
   #inheritance: Inheritance | undefined;
+  readonly #checkpointOf: (() => Checkpoint) | undefined;
+  #hasCheckpoint: boolean;
   /** The last write failed for this session alone. */
   isApart = false;
+  /** What is written from now on may be the last of it here. */
+  isLeaving = false;
 
   constructor(
     queue: CommitQueue,
@@ -72,6 +76,10 @@ export class KeptSession implements Keeping {
       /** Events the store holds already; `undefined` for a session it has never seen. */
       readonly stored: number | undefined;
       readonly inheritance?: Inheritance | undefined;
+      /** Of the whole log as it is; never throws. Absent: the store keeps none. */
+      readonly checkpointOf?: (() => Checkpoint) | undefined;
+      /** The store has one that can be used. */
+      readonly hasCheckpoint?: boolean;
       readonly onLost: (error: StoreError) => void;
     },
   ) {
@@ -82,6 +90,8 @@ export class KeptSession implements Keeping {
     this.#phase = this.#hasRow ? 'kept' : 'held';
     this.#stored = init.stored ?? 0;
     this.#inheritance = init.inheritance;
+    this.#checkpointOf = init.checkpointOf;
+    this.#hasCheckpoint = init.hasCheckpoint ?? false;
     this.#onLost = init.onLost;
   }
 
@@ -139,11 +149,13 @@ export class KeptSession implements Keeping {
     const { id, header, seq } = this.session;
     const events: readonly SessionEvent[] = this.session.eventsFrom(this.#stored);
     const row = this.#hasRow ? {} : { header, ...this.#inherits() };
-    return { kept: this, append: { id, epoch: this.epoch, ...row, events }, upTo: seq };
+    const append = { id, epoch: this.epoch, ...row, events, ...this.#checkpoint(events) };
+    return { kept: this, append, upTo: seq };
   }
 
-  wrote(upTo: number): void {
+  wrote({ append, upTo }: Job): void {
     this.#hasRow = true;
+    this.#hasCheckpoint ||= append.checkpoint !== undefined;
     this.#inheritance = undefined;
     this.#stored = upTo;
     this.#failure = undefined;
@@ -190,6 +202,19 @@ export class KeptSession implements Keeping {
     const { from, count } = this.#inheritance;
     if (from.#phase !== 'kept' || !from.#hasRow) return {};
     return { inherits: { id: from.session.id, count } };
+  }
+
+  /**
+   * What is folded of the log up to the last of these events, in the same transaction as they:
+   * it may lag behind the log, and never knows more. Made where a listing would miss it, and
+   * not for every message: with who a child is, with the end of a turn, with what is written
+   * last, and when the store has none.
+   */
+  #checkpoint(events: readonly SessionEvent[]): Pick<StoreAppend, 'checkpoint'> {
+    if (this.#checkpointOf === undefined) return {};
+    if (this.#hasCheckpoint && !this.isLeaving && !events.some(isWorthACheckpoint)) return {};
+    const checkpoint = this.#checkpointOf();
+    return Object.keys(checkpoint.rows).length === 0 ? {} : { checkpoint };
   }
 
   #over(): StoreError | undefined {
@@ -315,9 +340,12 @@ export class CommitQueue {
       }
       return;
     }
-    for (const { kept, upTo } of jobs) kept.wrote(upTo);
+    for (const job of jobs) job.kept.wrote(job);
   }
 }
+
+const isWorthACheckpoint = ({ type }: SessionEvent): boolean =>
+  type === 'turn/end' || type === 'subagent/descriptor';
 
 /** Whether writing the sessions of a refused batch one by one could save the others. */
 function isOfOneSession({ code }: StoreError): boolean {

@@ -182,15 +182,17 @@ export class SessionProjections {
 
   /**
    * For `Sessions` alone: a session begins with what was kept of it, where that can be used.
-   * Contract: the checkpoint is of this very log, and knows no event that it has not.
+   * Contract: the checkpoint is of this very log. Returns whether it served every unit.
    */
-  resume(session: Session, checkpoint: Checkpoint): void {
-    if (checkpoint.seq >= session.seq) return;
+  resume(session: Session, checkpoint: Checkpoint): boolean {
+    if (checkpoint.seq >= session.seq) return false;
+    let servesAll = true;
     for (const { unit, folds } of this.#registrations.values()) {
       const state = usableState(unit, rowOf(checkpoint, unit.key));
-      if (state === undefined) continue;
-      folds.set(session, new Fold(unit, session.id, { state, seq: checkpoint.seq }));
+      if (state === undefined) servesAll = false;
+      else folds.set(session, new Fold(unit, session.id, { state, seq: checkpoint.seq }));
     }
+    return servesAll;
   }
 
   /** For `Sessions` alone: the session has left; nothing is kept of it. */
