@@ -9,6 +9,7 @@ import { notAnAgent } from './agent/agent.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
 import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
+import { Offload } from './base/offload.ts';
 import type { Clock } from './base/clock.ts';
 import { silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
@@ -23,6 +24,7 @@ import { PromptRegistry } from './prompt/prompt.ts';
 import { fork } from './providers/worker-fork.ts';
 import { spawn } from './providers/worker-spawn.ts';
 import { MemoryStore } from './session/memory-store.ts';
+import { ColdFolds, foldEntry } from './session/projections/cold-folds.ts';
 import { SessionProjections } from './session/projections/registry.ts';
 import { Sessions } from './session/sessions.ts';
 import type { SessionObservations } from './session/sessions.ts';
@@ -87,6 +89,7 @@ export class Harness {
   readonly models: ModelRoutes;
   readonly subagents: SubagentRuntime;
   readonly #workerHost: WorkerHost;
+  readonly #coldFolds: ColdFolds;
   #disposal: Promise<void> | undefined;
 
   /** Made by `createHarness`. */
@@ -100,6 +103,7 @@ export class Harness {
     models: ModelRoutes;
     subagents: SubagentRuntime;
     workerHost: WorkerHost;
+    coldFolds: ColdFolds;
   }) {
     this.agents = services.agents;
     this.hooks = services.hooks;
@@ -111,6 +115,7 @@ export class Harness {
     this.models = services.models;
     this.subagents = services.subagents;
     this.#workerHost = services.workerHost;
+    this.#coldFolds = services.coldFolds;
   }
 
   /**
@@ -180,9 +185,9 @@ export class Harness {
     // that go on are released first, from the bottom up; then the agents; then what kept them.
     this.agents.halt();
     const drained = step(closeSubagents(this.subagents));
-    const threads = step(this.#workerHost.close());
+    const threads = [step(this.#workerHost.close()), step(this.#coldFolds.close())];
     await drained;
-    await Promise.all([threads, step(this.agents.close())]);
+    await Promise.all([...threads, step(this.agents.close())]);
     await step(this.sessions.close());
     assertTornDown('The harness', [...failures]);
   }
@@ -216,13 +221,16 @@ export async function buildHarness(
   }
   const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
   const store = openStore(options.store ?? ':memory:', durability);
-  const sessions: Sessions = new Sessions({ store, clock, logger, durability });
-  const projections = new SessionProjections({
+  const projections: SessionProjections = new SessionProjections({
     logger,
     onEvent: (listener) => sessions.observers.on('session/event', listener),
   });
+  const sessions = new Sessions({ store, clock, logger, durability, projections });
   projections.register(subagentIdentity);
   projections.register(subagentTiming);
+  const entry = foldEntry();
+  const offload = entry && new Offload({ entry, clock, logger });
+  const coldFolds = new ColdFolds({ sessions, projections, logger, offload });
   let workerHost!: WorkerHost;
   const hooks = new AgentHookChains();
   const agents: Agents = new Agents({
@@ -254,7 +262,15 @@ export async function buildHarness(
   const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };
-  const subagents = new SubagentRuntime({ agents, continuable, logger, maxDepth, ...times });
+  const listing = { projections, sessions, persistence: store };
+  const subagents = new SubagentRuntime({
+    agents,
+    continuable,
+    listing,
+    logger,
+    maxDepth,
+    ...times,
+  });
   const harness = new Harness({
     agents,
     hooks,
@@ -265,6 +281,7 @@ export async function buildHarness(
     models,
     subagents,
     workerHost,
+    coldFolds,
   });
   try {
     for (const provider of options.providers ?? [spawn(), fork()]) {

@@ -281,9 +281,9 @@ export const plainImports: Rule = (files) => [
     .map(({ path }) => `${path} exports something without a name`),
 ];
 
-/** A module for threads has its tool, its model or its projection as its default export. */
+/** A module for threads has its tool, model, projection or job as its default export. */
 const mayBeLoadedByUrl = (path: string): boolean =>
-  USERS_OF_ENTRIES.has(roomOf(path)) || path.endsWith('-projection.ts');
+  USERS_OF_ENTRIES.has(roomOf(path)) || /-(?:projection|helper)\.ts$/.test(path);
 
 /** A value that is exported is imported by another file, or is for users. */
 export const noDeadExports: Rule = (files) => {

@@ -1,0 +1,221 @@
+/**
+ * Projections of sessions that are not live: read from the store and folded, off the main thread
+ * where that is possible. Who asks for the same session at the same time shares one reading.
+ */
+import { existsSync } from 'node:fs';
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import type { SessionId } from '../../../protocol/ids.ts';
+import type { Json } from '../../../protocol/json.ts';
+import type { SessionHeader } from '../../../protocol/session-events.ts';
+import type { Logger } from '../../base/logger.ts';
+import type { Offload } from '../../base/offload.ts';
+import type { Sessions } from '../sessions.ts';
+import type { PackedSession, StoredSession } from '../store.ts';
+import type { FoldJob, FoldReply } from './cold-fold.ts';
+import type { LogSource } from './packed-log.ts';
+import type { ProjectionSnapshot, ProjectionUnit } from './projection.ts';
+import type { SessionProjections } from './registry.ts';
+import { ProjectionError, STORE_ERROR_CODES, StoreError } from '../../../protocol/errors.ts';
+import type { StoreErrorCode } from '../../../protocol/errors.ts';
+import { raceSignal } from '../../base/deferred.ts';
+import { Slots } from '../../base/slots.ts';
+import { foldStored } from './cold-fold.ts';
+import { joinBodies, packedSource } from './packed-log.ts';
+
+export interface ColdSnapshot {
+  readonly header: SessionHeader;
+  readonly values: Readonly<Record<string, Json>>;
+}
+
+/** Readings and folds at once. */
+export const COLD_AT_ONCE = 4;
+
+interface Shared {
+  readonly snapshot: Promise<ColdSnapshot>;
+  readonly stop: AbortController;
+  observers: number;
+}
+
+export class ColdFolds {
+  readonly #sessions: Sessions;
+  readonly #projections: SessionProjections;
+  readonly #offload: Offload | undefined;
+  readonly #logger: Logger;
+  readonly #slots = new Slots(COLD_AT_ONCE);
+  readonly #shared = new Map<string, Shared>();
+  /** Units that a thread could not load: they are folded here, with all that is folded then. */
+  readonly #notElsewhere = new Set<string>();
+
+  /** @param options.offload takes `foldEntry()`; absent: all is folded on the main thread */
+  constructor(options: {
+    readonly sessions: Sessions;
+    readonly projections: SessionProjections;
+    readonly logger: Logger;
+    readonly offload?: Offload | undefined;
+  }) {
+    this.#sessions = options.sessions;
+    this.#projections = options.projections;
+    this.#logger = options.logger;
+    this.#offload = options.offload;
+  }
+
+  /**
+   * What all units with a wire show of a stored session, as it would be resumed. Waits for one
+   * that is leaving; one that is live by then is shown as it is.
+   * @throws the signal's own reason. It ends only this waiting, unless nobody else waits.
+   * @throws {StoreError} when the session cannot be read
+   * @throws {ProjectionError} when it can, and a unit fails
+   * @throws {WorkerError} when the thread that folded it ended
+   */
+  async coldSnapshot(id: SessionId, signal?: AbortSignal): Promise<ColdSnapshot> {
+    signal?.throwIfAborted();
+    // What was begun with other units is not what is asked for.
+    const key = `${this.#projections.revision} ${id}`;
+    let shared = this.#shared.get(key);
+    if (shared === undefined) this.#shared.set(key, (shared = this.#begin(id, key)));
+    const mine = shared;
+    mine.observers++;
+    try {
+      return await raceSignal(mine.snapshot, signal);
+    } finally {
+      if (--mine.observers === 0 && this.#shared.get(key) === mine) {
+        // In the same step as the abort: who comes now begins anew, and not with what is ended.
+        this.#shared.delete(key);
+        mine.stop.abort();
+      }
+    }
+  }
+
+  /**
+   * What the store's checkpoints show of these sessions, without reading a log: of those that
+   * have one. Each lags behind its log or is level with it. A checkpoint is kept and deleted with
+   * its session, so it cannot be of an earlier one of the same id. A cache: what cannot be read
+   * is not there.
+   * @throws the signal's own reason
+   */
+  async cachedSnapshots(
+    headers: readonly SessionHeader[],
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<SessionId, ProjectionSnapshot>> {
+    signal?.throwIfAborted();
+    const { store } = this.#sessions;
+    if (store.checkpoints === undefined || headers.length === 0) return new Map();
+    const ids = headers.map(({ id }) => id);
+    const found = await store.checkpoints(ids, signal).catch(() => undefined);
+    signal?.throwIfAborted();
+    const snapshots = new Map<SessionId, ProjectionSnapshot>();
+    for (const [id, checkpoint] of found ?? []) {
+      snapshots.set(id, this.#projections.viewCheckpoint(checkpoint));
+    }
+    return snapshots;
+  }
+
+  /** End the threads, if there are any. Idempotent. */
+  async close(): Promise<void> {
+    await this.#offload?.close();
+  }
+
+  #begin(id: SessionId, key: string): Shared {
+    const stop = new AbortController();
+    const snapshot = this.#slots
+      .run(() => this.#snapshot(id, stop.signal), stop.signal)
+      .finally(() => {
+        if (this.#shared.get(key) === shared) this.#shared.delete(key);
+      });
+    snapshot.catch(() => {});
+    const shared: Shared = { snapshot, stop, observers: 0 };
+    return shared;
+  }
+
+  async #snapshot(id: SessionId, signal: AbortSignal): Promise<ColdSnapshot> {
+    const units = this.#projections.units.filter(({ wire }) => wire !== undefined);
+    for (;;) {
+      const stored = await this.#sessions.readStored(id, signal);
+      const live = this.#sessions.get(id);
+      if (stored === undefined) {
+        // It came back while it was asked for; if it has left again since, it is read again.
+        if (live === undefined) continue;
+        const { values } = this.#projections.snapshot(live);
+        return Object.freeze({ header: live.header, values });
+      }
+      const values =
+        (await this.#foldElsewhere(units, stored, signal)) ??
+        (await this.#foldHere(units, stored, signal));
+      return Object.freeze({ header: stored.header, values });
+    }
+  }
+
+  /** `undefined`: it was not possible, and is not tried again. */
+  async #foldElsewhere(
+    units: readonly ProjectionUnit[],
+    stored: PackedSession | StoredSession,
+    signal: AbortSignal,
+  ): Promise<ColdSnapshot['values'] | undefined> {
+    if (this.#offload === undefined || !('bodies' in stored)) return undefined;
+    if (!units.every((unit) => unit.module && !this.#notElsewhere.has(nameOf(unit)))) {
+      return undefined;
+    }
+    const log = joinBodies(stored.bodies);
+    const job: FoldJob = {
+      header: stored.header,
+      log,
+      units: units.map(({ key, stateVersion, module }) => {
+        return { key, stateVersion, module: String(module) };
+      }),
+    };
+    const transfer = [log.bytes.buffer, log.ends.buffer];
+    const reply = await this.#offload.run<FoldReply>(job, transfer, signal);
+    switch (reply.kind) {
+      case 'folded':
+        return Object.freeze(reply.values);
+      case 'unreadable':
+        throw new StoreError(storeCode(reply.error.code), reply.error.message, {
+          cause: reply.error,
+        });
+      case 'failed':
+        throw new ProjectionError(reply.key, reply.error.message, { cause: reply.error });
+      case 'unloadable': {
+        const { keys, error } = reply;
+        for (const unit of units) if (keys.includes(unit.key)) this.#notElsewhere.add(nameOf(unit));
+        this.#logger.warn({ keys, error }, 'Projections are folded on the main thread.');
+        return undefined;
+      }
+      default:
+        return reply satisfies never;
+    }
+  }
+
+  async #foldHere(
+    units: readonly ProjectionUnit[],
+    stored: PackedSession | StoredSession,
+    signal: AbortSignal,
+  ): Promise<ColdSnapshot['values']> {
+    const steps = foldStored(units, stored.header, sourceOf(stored));
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return Object.freeze(step.value);
+      await othersTurn();
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/**
+ * The built file of a thread that folds; `undefined` where there is none, as beside the sources
+ * or in a bundle: then all is folded on the main thread.
+ */
+export function foldEntry(): URL | undefined {
+  const url = new URL('./fold-helper.js', import.meta.url);
+  return existsSync(url) ? url : undefined;
+}
+
+const nameOf = ({ key, stateVersion, module }: ProjectionUnit): string =>
+  `${key} ${stateVersion} ${String(module)}`;
+
+function sourceOf(stored: PackedSession | StoredSession): LogSource {
+  return 'bodies' in stored ? packedSource(joinBodies(stored.bodies)) : stored.events;
+}
+
+/** What is wrong with a log in no way that is known is damage. */
+const storeCode = (code: string): StoreErrorCode =>
+  STORE_ERROR_CODES.find((known) => known === code) ?? 'STORE_CORRUPT';
