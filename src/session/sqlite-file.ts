@@ -1,7 +1,7 @@
 /**
  * One open SQLite file: its connection, the order of what is written through it, and the waiting
- * for other processes that write it. A lock that is held elsewhere is waited for without holding
- * up this thread: a few milliseconds at a time, until the bound is reached.
+ * for other processes that write it. A lock that is held elsewhere holds up no other work of this
+ * thread: it is tried for again and again, until the bound is reached.
  */
 import { closeSync, openSync } from 'node:fs';
 import { setImmediate as nextTick } from 'node:timers/promises';
@@ -15,9 +15,9 @@ import { Sql } from './sql.ts';
 
 /** How long a call waits for a lock that another process holds. */
 const BUSY_MS = 5_000;
-/** Of that, how long this thread stands still for each try, and how long it goes on in between. */
-const STILL_MS = 5;
-const BETWEEN_MS = 20;
+/** Time for others before the second try, and at most; it doubles. */
+const FIRST_PAUSE_MS = 5;
+const LAST_PAUSE_MS = 50;
 /** What is left of the write-ahead log once no reader needs more of it. */
 const LOG_BYTES = 4 * 1024 * 1024;
 /** Pages given back before other work gets a turn. */
@@ -95,22 +95,22 @@ export class SqliteFile {
   }
 
   /**
-   * Refuse what is new, wait for what is being written, do `last`, which may write, and let go.
+   * Refuse what is new, wait for what is being written, do `last` if it can be done, and let go.
    * Idempotent.
    */
-  close(last: (write: (operation: () => void) => Promise<void>) => Promise<void>): Promise<void> {
+  close(last: () => void): Promise<void> {
     this.#closed ??= this.#close(last);
     return this.#closed;
   }
 
-  async #close(last: Parameters<SqliteFile['close']>[0]): Promise<void> {
+  async #close(last: () => void): Promise<void> {
     this.#isClosing = true;
     try {
-      await last((operation) => this.#inTurn(() => this.sql.transaction(operation)));
-    } finally {
-      while (this.#tail !== undefined) await this.#tail;
-      guard(`Cannot close the store at ${this.path}`, () => this.#database.close());
+      await this.#inTurn(last);
+    } catch {
+      // A file that cannot be written now is let go of all the same.
     }
+    guard(`Cannot close the store at ${this.path}`, () => this.#database.close());
   }
 
   async #step(statement: string): Promise<void> {
@@ -140,13 +140,13 @@ export class SqliteFile {
 
   /** The first try is made in the span of the call. */
   async #patiently<T>(what: string, until: number, run: () => T): Promise<T> {
-    for (;;) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
       try {
         return run();
       } catch (error) {
         if (!isBusy(error) || this.#clock.now() >= until) throw toStoreError(error, what);
       }
-      await new Promise<void>((resume) => void this.#clock.after(BETWEEN_MS, resume, true));
+      await new Promise<void>((resume) => void this.#clock.after(pause, resume, true));
     }
   }
 
@@ -170,7 +170,8 @@ function open(
     sql.run(`PRAGMA synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
     sql.run(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
     migrate(sql, path);
-    sql.run(`PRAGMA busy_timeout = ${STILL_MS}`);
+    // While it is opened this thread stands still, and no more after that.
+    sql.run('PRAGMA busy_timeout = 0');
     return { database, sql };
   } catch (error) {
     database.close();

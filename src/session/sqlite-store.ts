@@ -68,6 +68,7 @@ export class SqliteStore implements SessionPersistence {
   readonly #uncount: () => void;
   #renewal: Timer | undefined;
   #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   constructor(options: SqliteStoreOptions) {
     const { path, durability = 'full', clock = systemClock, owner = newOwner() } = options;
@@ -194,17 +195,23 @@ export class SqliteStore implements SessionPersistence {
 
   /** Waits for what is being written, by this process or another. @throws {StoreError} */
   close(): Promise<void> {
-    return this.#file.close(async (write) => {
-      try {
-        // In a later write's turn: what is held then is known then.
-        await write(() => this.#release([...this.#held.keys()]));
-      } catch {
-        // The leases run out, or end with this process.
-      }
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    try {
+      // In its turn: what is held then is known then. If it fails the leases run out, or end with
+      // this process.
+      await this.#file.close(() => {
+        if (this.#held.size === 0) return;
+        this.#file.sql.transaction(() => this.#release([...this.#held.keys()]));
+      });
+    } finally {
       this.#isClosed = true;
       this.#renewal?.cancel();
       this.#uncount();
-    });
+    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -4,6 +4,7 @@ import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { SessionPersistence } from '../../src/session/store.ts';
 import { FIRST_EPOCH } from '../../src/session/store.ts';
+import { listingContract } from './store-contract-listing.ts';
 import { header, inStep, toolCall, toolResult, userMessage } from './log-parts.ts';
 
 export interface StoreUnderTest extends AsyncDisposable {
@@ -188,6 +189,8 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
       await expect(t.store.inspect(a, signal)).rejects.toBe(reason);
       await expect(t.store.readFrom(a, 0, signal)).rejects.toBe(reason);
     });
+
+    listingContract(make);
 
     it('closes more than once', async () => {
       await using t = make();
