@@ -262,7 +262,7 @@ export async function buildHarness(
   const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };
-  const listing = { projections, sessions, persistence: store };
+  const listing = { projections, sessions, persistence: store, coldFolds };
   const subagents = new SubagentRuntime({
     agents,
     continuable,

@@ -63,6 +63,7 @@ export { spawn } from './providers/worker-spawn.ts';
 export type { ContinuableStart, ContinuableStartSpec } from './subagents/continuable.ts';
 export type { SubagentFollowupOptions } from './subagents/followup.ts';
 export type { SubagentInterruptAuthority } from './subagents/interrupt.ts';
+export type { SubagentDescendantListEntry, SubagentListEntry } from './subagents/listing.ts';
 export type { ReportDelivery, ReportOptions } from './subagents/report.ts';
 export type { SetupContribution } from './subagents/setup.ts';
 export type { ProviderFactory, ProviderServices } from './subagents/provider-services.ts';
@@ -95,7 +96,13 @@ export type {
   StoreAppend,
   StoredSession,
 } from './session/store.ts';
+export { checkStore } from './session/doctor.ts';
+export type { ExportedSessions } from './session/export-lines.ts';
+export type { Following, FollowOptions } from './session/follow.ts';
+export type { ImportOptions } from './session/import-lines.ts';
+export type { StoreFinding } from './session/log-exam.ts';
 export { MemoryStore } from './session/memory-store.ts';
+export type { RemoveOptions } from './session/removal.ts';
 export { openSqliteStore } from './session/sqlite-store.ts';
 
 export {

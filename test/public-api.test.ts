@@ -23,12 +23,12 @@ const entries: readonly {
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
       NO_START_CAPABILITIES ProjectionError ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
       ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
-      finalOutput fork openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
+      checkStore finalOutput fork openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
     types: words(`
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec
-      CreateAgentOptions CreateHostOptions Durability ErrorCode Failure Harness HarnessEvents
+      CreateAgentOptions CreateHostOptions Durability ErrorCode ExportedSessions Failure FollowOptions Following Harness HarnessEvents ImportOptions RemoveOptions StoreFinding
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage
@@ -37,7 +37,7 @@ const entries: readonly {
       ResolvedSubagentStartRequest ResumeAgentOptions RetryPolicy RunOutcome RuntimeContext Session SessionEvent SessionEventMap
       SessionEventOf SessionEventType SessionHeader SessionObservations SessionPersistence
       SessionProjections Sessions SetupContribution StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
-      SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentIdentity SubagentInterruptAuthority SubagentProvider SubagentResult SubagentRun
+      SubagentDescendantListEntry SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentIdentity SubagentInterruptAuthority SubagentListEntry SubagentProvider SubagentResult SubagentRun
       SubagentRuntime SubagentStartRequest SubagentStopReason SubagentTiming SubagentToolConfig ToolAgent
       ToolContext ToolDefinition ToolFilter ToolGuard ToolHooks ToolModule ToolOutput
       ToolRegistry ToolRestriction ToolResultMessage ToolResultView ToolScope ToolSpec

@@ -19,6 +19,8 @@ import { followup } from './followup.ts';
 import type { SubagentFollowupOptions } from './followup.ts';
 import { interrupt } from './interrupt.ts';
 import type { SubagentInterruptAuthority } from './interrupt.ts';
+import { listChildren, listDescendants } from './listing.ts';
+import type { ListingServices, SubagentDescendantListEntry, SubagentListEntry } from './listing.ts';
 import { missedNotices } from './missed-notices.ts';
 import { reportFrom } from './report.ts';
 import type { ReportOptions } from './report.ts';
@@ -42,6 +44,8 @@ export interface SubagentRuntimeOptions {
   };
   /** Makes and keeps children that go on. Absent: there are none. */
   readonly continuable?: { readonly agents: Agents; readonly sessions?: Sessions };
+  /** What listings read, and nothing else here does. */
+  readonly listing?: ListingServices;
   readonly logger: Logger;
   /** Cap on the depth of every child, whatever its provider; 0 forbids delegation. */
   readonly maxDepth?: number;
@@ -74,11 +78,13 @@ export class SubagentRuntime {
   readonly #context: OneShotContext;
   readonly #continuable: ContinuableContext | undefined;
   readonly #setups = new Setups();
+  readonly #listing: ListingServices;
 
   /** @throws {ArgumentError} for a cap that is no non-negative safe integer. */
-  constructor({ agents, continuable, logger, maxDepth, ...times }: SubagentRuntimeOptions) {
+  constructor({ agents, continuable, logger, maxDepth, ...more }: SubagentRuntimeOptions) {
     if (maxDepth !== undefined) assertMaxDepth(maxDepth);
-    const { clock = systemClock, stopGraceMs = 2_000 } = times;
+    const { clock = systemClock, stopGraceMs = 2_000, listing = {} } = more;
+    this.#listing = listing;
     const remote = new RemoteRuns({ logger, clock, stopGraceMs });
     agents.onEnding?.((agent) => remote.endOf(agent));
     const lifecycle = new SubagentLifecycle(logger);
@@ -227,6 +233,32 @@ export class SubagentRuntime {
    */
   async drainContinuableChildren(parent: Agent, childIds: readonly SessionId[]): Promise<void> {
     await drainChildren(this.#bound().activations, parent, childIds);
+  }
+
+  /**
+   * The direct children that a session has, live and stored, by age, then id; nobody is woken.
+   * The parent need not be live. A child that is still being made is left out; one that cannot be
+   * read is listed as a diagnostic, and hides no other.
+   *
+   * @throws {SubagentError} `SUBAGENT_CONTROL_PROJECTIONS_UNAVAILABLE`,
+   *   `SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE`, `CANCELLED`
+   * @throws {StoreError} when the store cannot say what sessions there are
+   * @throws {ArgumentError}
+   */
+  async listChildren(parentId: SessionId, signal?: AbortSignal): Promise<SubagentListEntry[]> {
+    return listChildren(this.#listing, parentId, signal);
+  }
+
+  /**
+   * All that is below a session, as `listChildren` lists it, each in front of its own children.
+   * What is below an ordinary session, or below one that cannot be read, is listed too. Throws
+   * what `listChildren` throws.
+   */
+  async listDescendants(
+    rootId: SessionId,
+    signal?: AbortSignal,
+  ): Promise<SubagentDescendantListEntry[]> {
+    return listDescendants(this.#listing, rootId, signal);
   }
 
   /**

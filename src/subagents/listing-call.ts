@@ -1,0 +1,49 @@
+/** One call of a listing: when it is over early, and when others get a turn. */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { SubagentError } from '../../protocol/errors.ts';
+import { raceSignal } from '../base/deferred.ts';
+
+export class ListingCall {
+  /** The caller's; every read is given it. */
+  readonly signal: AbortSignal | undefined;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.signal = signal;
+  }
+
+  /** @throws {SubagentError} `CANCELLED` */
+  check(): void {
+    if (this.signal?.aborted !== true) return;
+    throw new SubagentError('CANCELLED', 'The listing was cancelled by its caller.', {
+      cause: this.signal.reason,
+    });
+  }
+
+  /**
+   * Wait for something that may be aborted meanwhile: then neither its value nor its failure
+   * counts, whichever of the two was first.
+   * @throws {SubagentError} `CANCELLED`
+   * Whatever else `begin` fails with is passed on.
+   */
+  async read<T>(begin: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    this.check();
+    let value: T;
+    try {
+      value = await raceSignal(begin(this.signal), this.signal);
+    } catch (error) {
+      this.check();
+      throw error;
+    }
+    this.check();
+    return value;
+  }
+
+  /** Others get a turn. @throws {SubagentError} `CANCELLED` */
+  async breathe(): Promise<void> {
+    await nextTick();
+    this.check();
+  }
+}
+
+/** What is done between two turns of others. */
+export const LISTED_AT_ONCE = 200;

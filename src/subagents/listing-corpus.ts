@@ -1,0 +1,160 @@
+/**
+ * Which sessions there are below one, live and stored, and who is whose child. Headers only.
+ *
+ * A session is live until it is stored, and stored before it is live no more. Yet one may be
+ * stored after the store was read and leave before the live ones are looked at, and be in neither.
+ * So those live before the reading are remembered, and the store is asked once more below the
+ * parents of those that were in neither: one that is not there then was never kept.
+ */
+import type { SessionId } from '../../protocol/ids.ts';
+import type { SessionHeader } from '../../protocol/session-events.ts';
+import type { Session } from '../session/session.ts';
+import type { DamagedSession, SessionPersistence } from '../session/store.ts';
+import type { ListingCall } from './listing-call.ts';
+import { LISTED_AT_ONCE } from './listing-call.ts';
+
+/** A session as its header tells of it, and what there is to read more of it from. */
+export interface Listed {
+  readonly id: SessionId;
+  readonly createdAt: number;
+  readonly parentSession?: SessionId;
+  readonly isSubagent: boolean;
+  /** `damaged`: stored, and its header cannot be read. */
+  readonly from:
+    | { readonly kind: 'live'; readonly session: Session }
+    | { readonly kind: 'stored'; readonly header: SessionHeader }
+    | { readonly kind: 'damaged' };
+}
+
+export interface CorpusSources {
+  readonly sessions: { list(): readonly Session[] };
+  readonly persistence?: Pick<SessionPersistence, 'list' | 'listBelow'> | undefined;
+}
+
+/**
+ * @param levels how deep below the root
+ * @throws {SubagentError} `CANCELLED`. What the store rejects with is passed on.
+ */
+export async function readCorpus(
+  { sessions, persistence }: CorpusSources,
+  root: SessionId,
+  levels: number,
+  call: ListingCall,
+): Promise<Corpus> {
+  call.check();
+  const before = sessions.list();
+  if (persistence === undefined) return new Corpus(root, before.map(ofLive));
+  const hanging = mayHangBelow(root, before);
+  // What is below a live one is found although it is not stored itself, or stored as another.
+  const seeds = hanging.filter((one) => levels === Infinity || one.header.parentSession === root);
+  const found = new Map<SessionId, Listed>();
+  const look = async (roots: readonly SessionId[], deep: number): Promise<void> => {
+    const damaged: DamagedSession[] = [];
+    const onDamaged = (one: DamagedSession): void => void damaged.push(one);
+    const headers = await call.read((signal) =>
+      persistence.listBelow === undefined
+        ? persistence.list(signal, onDamaged)
+        : persistence.listBelow(roots, deep, signal, onDamaged),
+    );
+    for (const one of damaged) found.set(one.id, ofDamaged(one));
+    for (const [index, header] of headers.entries()) {
+      if (index % LISTED_AT_ONCE === LISTED_AT_ONCE - 1) await call.breathe();
+      found.set(header.id, ofStored(header));
+    }
+  };
+  await look([root, ...seeds.map(({ id }) => id)], levels);
+  const asked = new Set<SessionId>();
+  for (;;) {
+    const live = new Set(sessions.list().map(({ id }) => id));
+    const missing = hanging.filter(({ id }) => !found.has(id) && !live.has(id) && !asked.has(id));
+    if (missing.length === 0) break;
+    for (const { id } of missing) asked.add(id);
+    // One parent at a time: what is asked about is not among what is found below it.
+    const parents = new Set(missing.map(parentOf).filter((id) => id !== undefined));
+    for (const parent of persistence.listBelow === undefined ? [root] : parents) {
+      await look([parent], 1);
+    }
+  }
+  // No await from here on: whoever is live now is so as a whole, in place of what was stored.
+  for (const session of sessions.list()) found.set(session.id, ofLive(session));
+  return new Corpus(root, found.values());
+}
+
+/** The sessions of one reading, by their parents. */
+export class Corpus {
+  readonly #children = new Map<SessionId, Listed[]>();
+  readonly #sorted = new Set<SessionId>();
+
+  constructor(root: SessionId, all: Iterable<Listed>) {
+    for (const one of all) {
+      // Whatever its own header says: it is nobody's child here.
+      if (one.id === root || one.parentSession === undefined) continue;
+      const siblings = this.#children.get(one.parentSession);
+      if (siblings === undefined) this.#children.set(one.parentSession, [one]);
+      else siblings.push(one);
+    }
+  }
+
+  /** In the order of listings. */
+  childrenOf(id: SessionId): readonly Listed[] {
+    const children = this.#children.get(id) ?? [];
+    if (this.#sorted.has(id)) return children;
+    this.#sorted.add(id);
+    return children.sort(byAgeThenName);
+  }
+
+  hasSubagents(id: SessionId): boolean {
+    return this.#children.get(id)?.some(({ isSubagent }) => isSubagent) ?? false;
+  }
+}
+
+/** The same on every machine. */
+const { compare } = new Intl.Collator('en');
+
+function byAgeThenName(a: Listed, b: Listed): number {
+  return a.createdAt - b.createdAt || compare(a.id, b.id) || (a.id < b.id ? -1 : 1);
+}
+
+/** All but those whose parents, as far as they are live, end elsewhere. */
+function mayHangBelow(root: SessionId, live: readonly Session[]): readonly Session[] {
+  const byId = new Map(live.map((session) => [session.id, session]));
+  const known = new Map<SessionId, boolean>([[root, true]]);
+  return live.filter((session) => {
+    const path = new Set<SessionId>();
+    let next: Session | undefined = session;
+    let hangs: boolean | undefined;
+    while (next !== undefined && hangs === undefined) {
+      path.add(next.id);
+      const parent = parentOf(next);
+      // In a circle, or without a parent: its end is not the root.
+      if (parent === undefined || path.has(parent)) hangs = known.get(next.id) ?? false;
+      else hangs = known.get(parent);
+      next = parent === undefined ? undefined : byId.get(parent);
+    }
+    // The first parent that is not live may be stored below the root.
+    for (const id of path) known.set(id, hangs ?? true);
+    known.set(root, true);
+    return session.id !== root && (hangs ?? true);
+  });
+}
+
+const parentOf = ({ header }: Session): SessionId | undefined => header.parentSession;
+
+const ofHeader = (header: SessionHeader, from: Listed['from']): Listed => ({
+  id: header.id,
+  createdAt: header.createdAt,
+  ...(header.parentSession === undefined ? {} : { parentSession: header.parentSession }),
+  isSubagent: header.origin === 'subagent',
+  from,
+});
+const ofLive = (session: Session): Listed => ofHeader(session.header, { kind: 'live', session });
+const ofStored = (header: SessionHeader): Listed => ofHeader(header, { kind: 'stored', header });
+
+/** What it is of cannot be told: shown rather than hidden, since it may be somebody's child. */
+const ofDamaged = ({ id, createdAt, parentSession }: DamagedSession): Listed => ({
+  id,
+  createdAt,
+  ...(parentSession === undefined ? {} : { parentSession }),
+  isSubagent: true,
+  from: { kind: 'damaged' },
+});
