@@ -37,6 +37,7 @@ export class Offload {
   readonly #slots: Slots;
   readonly #stops = new Set<() => void>();
   #pool: Promise<Piscina> | undefined;
+  #uncount: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: OffloadOptions) {
@@ -67,6 +68,7 @@ export class Offload {
     for (const stop of this.#stops) stop();
     const pool = await this.#pool?.catch(() => undefined);
     await pool?.destroy();
+    this.#uncount?.();
   }
 
   async #run<T>(
@@ -125,8 +127,7 @@ export class Offload {
     pool.on('error', (error: unknown) =>
       logger.warn({ error: toErrorRecord(error) }, 'An idle thread ended by itself.'),
     );
-    const release = census.add('offload');
-    pool.once('close', release);
+    this.#uncount = census.add('offload');
     return pool;
   }
 

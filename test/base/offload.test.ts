@@ -1,0 +1,125 @@
+/** Threads are real; jobs say how they end. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { WorkerError } from '../../protocol/errors.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { census } from '../../src/base/census.ts';
+import { silentLogger } from '../../src/base/logger.ts';
+import { Offload } from '../../src/base/offload.ts';
+import type { OffloadOptions } from '../../src/base/offload.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
+
+const entry = new URL('./fixtures/job.mjs', import.meta.url);
+const opened: Offload[] = [];
+
+function offload(options: Partial<OffloadOptions> = {}): Offload {
+  const made = new Offload({
+    entry,
+    clock: systemClock,
+    logger: silentLogger,
+    threads: 1,
+    ...options,
+  });
+  opened.push(made);
+  return made;
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()));
+});
+
+const cell = (): Int32Array => new Int32Array(new SharedArrayBuffer(4));
+
+describe('work off the main thread', () => {
+  it('needs no thread before the first job, and one thread for one after another', async () => {
+    const work = offload();
+    expect(census.open()['offload']).toBeUndefined();
+    const ids = [];
+    for (let n = 0; n < 3; n++) ids.push(await work.run<number>({ how: 'thread' }, []));
+    expect(new Set(ids).size).toBe(1);
+    expect(ids[0]).toBeGreaterThan(0);
+    expect(census.open()['offload']).toBe(1);
+    await work.close();
+    expect(census.open()['offload']).toBeUndefined();
+  });
+
+  it('gives what is transferred away', async () => {
+    const value = new Uint8Array(1_000);
+    expect(await offload().run({ how: 'bytes', value }, [value.buffer])).toBe(1_000);
+    expect(value.byteLength).toBe(0);
+  });
+
+  it.each([
+    ['throw', 'WORKER_CRASHED', {}],
+    ['exit', 'WORKER_EXITED', {}],
+    ['fill', 'WORKER_OUT_OF_MEMORY', { memoryMb: 32 }],
+  ])('fails one job that ends with `%s`, as %s, and the next goes on', async (how, code, more) => {
+    const work = offload(more);
+    const [bad, good] = [work.run({ how }, []), work.run({ how: 'return', value: 4 }, [])];
+    await expect(bad).rejects.toMatchObject({ name: 'WorkerError', code });
+    expect(await good).toBe(4);
+  });
+
+  it('ends a job that takes too long, and its thread with it', async () => {
+    const clock = new ManualClock();
+    const work = offload({ clock, deadlineMs: 500 });
+    const spins = cell();
+    const bad = work.run({ how: 'spin', cell: spins.buffer }, []);
+    bad.catch(() => {});
+    const good = work.run({ how: 'return', value: 4 }, []);
+    await until(() => Atomics.load(spins, 0) === 1);
+    await clock.advance(499);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    await expect(bad).rejects.toMatchObject({ code: 'WORKER_UNRESPONSIVE' });
+    // What waited for the thread has its whole time from now on.
+    expect(await good).toBe(4);
+  });
+
+  it('ends a job with the signal of who asked for it, and with its reason', async () => {
+    const work = offload();
+    const [spins, stop, early] = [cell(), new AbortController(), new AbortController()];
+    const running = work.run({ how: 'spin', cell: spins.buffer }, [], stop.signal);
+    const waiting = work.run({ how: 'return' }, [], early.signal);
+    await until(() => Atomics.load(spins, 0) === 1);
+    early.abort('early');
+    await expect(waiting).rejects.toBe('early');
+    stop.abort('stop');
+    await expect(running).rejects.toBe('stop');
+    await expect(work.run({ how: 'return' }, [], stop.signal)).rejects.toBe('stop');
+    expect(await work.run({ how: 'return', value: 4 }, [])).toBe(4);
+  });
+
+  it('fails what is running and what waits when it is closed, and takes nothing more', async () => {
+    const work = offload();
+    const spins = cell();
+    const jobs = [
+      work.run({ how: 'spin', cell: spins.buffer }, []),
+      work.run({ how: 'return' }, []),
+    ];
+    const ends = Promise.allSettled(jobs);
+    await until(() => Atomics.load(spins, 0) === 1);
+    await work.close();
+    for (const end of await ends) {
+      expect((end as PromiseRejectedResult).reason).toMatchObject({ code: 'WORKER_EXITED' });
+    }
+    await expect(work.run({ how: 'return' }, [])).rejects.toBeInstanceOf(WorkerError);
+  });
+
+  it('is closed before its first thread is there', async () => {
+    const work = offload();
+    const job = work.run({ how: 'return' }, []);
+    const end = expect(job).rejects.toMatchObject({ code: 'WORKER_EXITED' });
+    await work.close();
+    await end;
+  });
+
+  it('runs as many jobs at once as it has threads', async () => {
+    const work = offload({ threads: 2 });
+    const [one, two] = [cell(), cell()];
+    const jobs = [one, two].map(({ buffer }) => work.run({ how: 'wait', cell: buffer }, []));
+    await until(() => Atomics.load(one, 0) === 1 && Atomics.load(two, 0) === 1);
+    for (const held of [one, two]) Atomics.store(held, 0, 2);
+    expect(await Promise.all(jobs)).toEqual(['waited', 'waited']);
+  });
+});
