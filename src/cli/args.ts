@@ -18,22 +18,24 @@ export interface RunArguments {
   readonly memoryMb?: number | 'unlimited';
 }
 
-/** What to do: run, or print a text (help, the version) and be done. */
+export interface DoctorArguments {
+  readonly store: string;
+  readonly json?: true;
+}
+
+/** What to do: run, check a store, or print a text (help, the version) and be done. */
 export type ParsedLine =
   | { readonly kind: 'run'; readonly arguments: RunArguments }
+  | { readonly kind: 'doctor'; readonly arguments: DoctorArguments }
   | { readonly kind: 'print'; readonly text: string };
 
 /** @throws {UsageError} for a line that is not understood. */
 export function parseLine(argv: readonly string[]): ParsedLine {
-  let parsed: RunArguments | undefined;
+  let parsed: ParsedLine | undefined;
   let printed = '';
   const program = build(
-    (prompt, options) => {
-      parsed = { prompt: prompt.join(' ').trim(), ...options };
-    },
-    (text) => {
-      printed += text;
-    },
+    (line) => void (parsed = line),
+    (text) => void (printed += text),
   );
   try {
     program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
@@ -41,14 +43,10 @@ export function parseLine(argv: readonly string[]): ParsedLine {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) throw new UsageError(usageMessage(error), { cause: error });
   }
-  return parsed === undefined
-    ? { kind: 'print', text: printed }
-    : { kind: 'run', arguments: parsed };
+  return parsed ?? { kind: 'print', text: printed };
 }
 
-type OnRun = (prompt: readonly string[], options: Omit<RunArguments, 'prompt'>) => void;
-
-function build(onRun: OnRun, print: (text: string) => void): Command {
+function build(onLine: (line: ParsedLine) => void, print: (text: string) => void): Command {
   const { version } = createRequire(import.meta.url)('subagent-runtime/package.json') as {
     version: string;
   };
@@ -77,7 +75,18 @@ function build(onRun: OnRun, print: (text: string) => void): Command {
     .option('--memory-mb <mb>', `heap limit of each agent's thread, or "unlimited"`, memoryLimit)
     .option('--json', 'print every event as one line of JSON on stdout')
     .addHelpText('after', EXIT_CODES)
-    .action(onRun);
+    .action((prompt: readonly string[], options: Omit<RunArguments, 'prompt'>) =>
+      onLine({ kind: 'run', arguments: { prompt: prompt.join(' ').trim(), ...options } }),
+    );
+  program
+    .command('doctor')
+    .description('Check a file of sessions, and say what is wrong with it. Changes nothing.')
+    .argument('<store>', 'an SQLite file that sessions are kept in; it may be in use')
+    .option('--json', 'print every finding as one line of JSON')
+    .addHelpText('after', DOCTOR_CODES)
+    .action((store: string, options: Omit<DoctorArguments, 'store'>) =>
+      onLine({ kind: 'doctor', arguments: { store, ...options } }),
+    );
   return program;
 }
 
@@ -87,6 +96,9 @@ Without --model the embedded scripted model is used: no key, no network, no lang
 Exit codes: 0 completed; 1 the root's turn failed; 2 bad input, nothing was run;
 3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.
 A stdout that is closed early ends the run, quietly and with 0.`;
+
+const DOCTOR_CODES = `
+Exit codes: 0 nothing is wrong; 1 there are errors; 2 bad input, or no store.`;
 
 function positiveInteger(text: string): number {
   if (isPositiveInteger(text)) return Number(text);
@@ -108,5 +120,5 @@ function usageMessage(error: CommanderError): string {
     .split('\n')
     .join(' ')
     .trim();
-  return `${text}${/[.?)]$/u.test(text) ? '' : '.'} See "subagents run --help".`;
+  return `${text}${/[.?)]$/u.test(text) ? '' : '.'} See "subagents --help".`;
 }

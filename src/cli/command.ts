@@ -29,6 +29,10 @@ export async function runCommand(
       streams.stdout.write(line.text);
       return EXIT.completed;
     }
+    if (line.kind === 'doctor') {
+      const { examine } = await import('./doctor.ts');
+      return await examine(line.arguments, streams.stdout, signal);
+    }
     const plan = await planRun(line.arguments, surroundings, signal);
     const outcome = await runShown(plan, line.arguments, streams, surroundings, signal);
     return outcome.exitCode;

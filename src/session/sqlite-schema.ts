@@ -79,7 +79,7 @@ export const STATEMENTS = {
   remove: 'DELETE FROM session WHERE key = arg(0)',
 } as const;
 
-const SCHEMA_VERSION = MIGRATIONS.length;
+export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
  * Bring a database to the current version, or make a fresh one. One transaction: two processes
@@ -97,7 +97,7 @@ export function migrate(sql: Sql, path: string): void {
   });
 }
 
-function versionOf(sql: Sql, path: string): number {
+export function versionOf(sql: Sql, path: string): number {
   const [version, application, count] = sql
     .run(
       `SELECT give(user_version) FROM pragma_user_version;

@@ -28,7 +28,15 @@ it('reads a prompt behind the end of the options', () => {
 });
 
 it.each([
+  [['doctor', 'runs.db'], { store: 'runs.db' }],
+  [['doctor', '--json', 'runs.db'], { store: 'runs.db', json: true }],
+])('reads a check of a store: %j', (line, given) => {
+  expect(parseLine(line)).toEqual({ kind: 'doctor', arguments: given });
+});
+
+it.each([
   [[], /^Usage: subagents/u],
+  [['doctor', '--help'], /Exit codes: 0 nothing is wrong/u],
   [['--help'], /^Usage: subagents/u],
   [['run', '--help'], /Exit codes: 0 completed/u],
   [['run', '--help'], /--memory-mb <mb> .*or\s+"unlimited"/u],
@@ -40,6 +48,8 @@ it.each([
 it.each([
   [['run', '--fast'], /unknown option '--fast'.*--help/u],
   [['walk'], /walk/u],
+  [['doctor'], /missing required argument 'store'/u],
+  [['doctor', 'a', 'b'], /too many arguments/u],
   [['run', 'x', '--turn-ms', '-5'], /--turn-ms.*whole number above 0/u],
   [['run', 'x', '--memory-mb', '1e3'], /--memory-mb.*whole number above 0, or "unlimited"/u],
   [['run', 'x', '--turn-ms', 'unlimited'], /--turn-ms.*whole number above 0/u],

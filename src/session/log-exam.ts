@@ -1,0 +1,126 @@
+import type { SessionId } from '../../protocol/ids.ts';
+import type { InboxTarget, SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { LogCheck } from './log-check.ts';
+
+/**
+ * What may be found in a store. An `error` loses something or keeps a session from being resumed;
+ * a `warning` loses nothing and should not be; a `note` is how things are.
+ */
+export interface StoreFinding {
+  readonly severity: 'error' | 'warning' | 'note';
+  readonly kind:
+    | 'damaged-file'
+    | 'old-format'
+    | 'orphan-rows'
+    | 'unreadable-header'
+    | 'wrong-row'
+    | 'parent-missing'
+    | 'unreadable-event'
+    | 'missing-events'
+    | 'wrong-length'
+    | 'broken-log'
+    | 'open-turn'
+    | 'waiting-messages'
+    | 'held'
+    | 'held-by-the-dead'
+    | 'leading-checkpoint'
+    | 'unreadable-checkpoint';
+  readonly session?: SessionId;
+  /** A sentence or two: what is the case, and what follows from it. */
+  readonly text: string;
+}
+
+/** Looks at one log, event by event. Of each kind only the first finding is told. */
+export class LogExam {
+  readonly #session: SessionId;
+  /** Events below this number were another session's. */
+  readonly #seedLength: number;
+  readonly #check = new LogCheck();
+  readonly #waiting: Record<InboxTarget, number> = { 'next-turn': 0, 'next-step': 0 };
+  readonly #found = new Map<StoreFinding['kind'], StoreFinding>();
+  #next = 0;
+
+  constructor(session: SessionId, seedLength = 0) {
+    this.#session = session;
+    this.#seedLength = seedLength;
+  }
+
+  /** The next one that is there, whether or not it can be read. */
+  take(seq: number, read: () => SessionEvent): void {
+    if (seq !== this.#next) {
+      const what = seq > this.#next ? `${this.#next} to ${seq - 1}` : String(seq);
+      this.find('error', 'missing-events', `The numbers do not go on at event ${what}.`);
+    }
+    this.#next = Math.max(this.#next, seq + 1);
+    let event: SessionEvent;
+    try {
+      event = read();
+    } catch (error) {
+      const why = toErrorRecord(error).message;
+      this.find('error', 'unreadable-event', `Event ${seq} cannot be read: ${why}`);
+      return;
+    }
+    // What comes after a hole cannot be judged.
+    if (this.#found.size > 0) return;
+    const problem = this.#check.problem(event) ?? this.#inboxProblem(event);
+    if (problem !== undefined) {
+      this.find('error', 'broken-log', `Event ${seq} does not fit what is before it: ${problem}.`);
+    }
+  }
+
+  find(severity: StoreFinding['severity'], kind: StoreFinding['kind'], text: string): void {
+    if (!this.#found.has(kind)) {
+      this.#found.set(kind, { severity, kind, session: this.#session, text });
+    }
+  }
+
+  /** @param length how many events there are to be, as far as that is known elsewhere */
+  end(length: number | undefined, isHeld: boolean): readonly StoreFinding[] {
+    if (length !== undefined && length !== this.#next) {
+      const text = `It is said to have ${length} events, and has ${this.#next}.`;
+      this.find('error', 'wrong-length', text);
+    }
+    if (this.#found.size === 0) {
+      const { open } = this.#check;
+      if (open !== undefined && !isHeld) {
+        const text = `Turn ${open.turn} was cut off; it is closed when the session is resumed.`;
+        this.find('note', 'open-turn', text);
+      }
+      const count = this.#waiting['next-turn'] + this.#waiting['next-step'];
+      if (count > 0) {
+        const text = `${count} ${count === 1 ? 'message waits' : 'messages wait'} to be read.`;
+        this.find('note', 'waiting-messages', text);
+      }
+    }
+    return [...this.#found.values()];
+  }
+
+  #inboxProblem(event: SessionEvent): string | undefined {
+    if (event.type !== 'agent/inbox/spliced' || event.seq < this.#seedLength) return undefined;
+    const { target, start, removedCount = 0, inserted } = event.data;
+    const waiting = Object.hasOwn(this.#waiting, target) ? this.#waiting[target] : -1;
+    if (!Array.isArray(inserted) || !(start + removedCount <= waiting)) {
+      return 'it changes messages that do not wait';
+    }
+    this.#waiting[target] += inserted.length - removedCount;
+    return undefined;
+  }
+}
+
+export function unreadableHeader(session: SessionId, error: unknown): StoreFinding {
+  const text = `Its header cannot be read: ${toErrorRecord(error).message}`;
+  return { severity: 'error', kind: 'unreadable-header', session, text };
+}
+
+export function orphan(
+  { id: session, parentSession }: Pick<SessionHeader, 'id' | 'parentSession'>,
+  isThere: (id: SessionId) => boolean,
+): readonly StoreFinding[] {
+  if (parentSession === undefined || isThere(parentSession)) return [];
+  const text = `Its parent \`${parentSession}\` is not in the store.`;
+  return [{ severity: 'note', kind: 'parent-missing', session, text }];
+}
+
+export const leads = (seq: number, length: number): string =>
+  `Its checkpoint knows of event ${seq}, and the log has ${length}.`;

@@ -1,0 +1,189 @@
+/**
+ * Looks at a SQLite file of sessions without being its user: a connection that only reads, one
+ * reading of the whole, no lease taken. What a store would refuse to open is told as it is.
+ */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { DatabaseSync } from '@photostructure/sqlite';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { SessionHeader } from '../../protocol/session-events.ts';
+import type { StoreFinding } from './log-exam.ts';
+import { StoreError } from '../../protocol/errors.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { decodeCheckpoint, decodeEvent, decodeHeader } from './event-codec.ts';
+import { leads, LogExam, orphan, unreadableHeader } from './log-exam.ts';
+import { Sql } from './sql.ts';
+import { toStoreError } from './sqlite-errors.ts';
+import { SCHEMA_VERSION, versionOf } from './sqlite-schema.ts';
+import { heldElsewhere, newOwner } from './store-owner.ts';
+
+const BUSY_MS = 5_000;
+const PAGE = 200;
+/** Complaints of the database about itself that are told. */
+const COMPLAINTS = 20;
+
+const SESSIONS = `SELECT give(key, id, created_at, header, length, owner, lease_until)
+  FROM session WHERE key > arg(0) ORDER BY key LIMIT ${PAGE}`;
+const EVENTS = `SELECT give(seq, body) FROM event
+  WHERE session = arg(0) AND seq > arg(1) ORDER BY seq LIMIT ${PAGE}`;
+const CHECKPOINT = 'SELECT give(seq, body) FROM checkpoint WHERE session = arg(0)';
+const ORPHANS = 'SELECT give("table", count(*)) FROM pragma_foreign_key_check GROUP BY "table"';
+
+type Row = [key: number, SessionId, createdAt: number, Uint8Array, number, string | null, number];
+
+/** @throws {StoreError} when the file is no store, or cannot be opened */
+export async function checkFile(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoreFinding[]> {
+  const { database, sql, version } = open(path);
+  const found: StoreFinding[] = [];
+  try {
+    // One reading of all that follows, whatever others write meanwhile.
+    sql.run('BEGIN');
+    found.push(...checkDatabase(sql, version));
+    await checkSessions(sql, version, found, signal);
+  } catch (error) {
+    if (signal?.aborted === true && error === signal.reason) throw error;
+    const text = `It cannot be read any further: ${toErrorRecord(error).message}`;
+    found.push({ severity: 'error', kind: 'damaged-file', text });
+  } finally {
+    database.close();
+  }
+  return found;
+}
+
+function open(path: string): {
+  database: InstanceType<typeof DatabaseSync>;
+  sql: Sql;
+  version: number;
+} {
+  const what = `Cannot open the store at ${path}`;
+  let database: InstanceType<typeof DatabaseSync> | undefined;
+  try {
+    // Says why, when it cannot be.
+    readFirst(path);
+    database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+    const sql = new Sql(database);
+    const version = versionOf(sql, path);
+    if (version === 0) {
+      throw new StoreError('STORE_FORMAT_UNSUPPORTED', `The file at ${path} is empty.`);
+    }
+    return { database, sql, version };
+  } catch (error) {
+    database?.close();
+    throw toStoreError(error, what);
+  }
+}
+
+function readFirst(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, new Uint8Array(1));
+  } finally {
+    closeSync(file);
+  }
+}
+
+function* checkDatabase(sql: Sql, version: number): Iterable<StoreFinding> {
+  if (version < SCHEMA_VERSION) {
+    const text = `It has format ${version}, and gets format ${SCHEMA_VERSION} when it is opened.`;
+    yield { severity: 'note', kind: 'old-format', text };
+  }
+  const complaints = sql.run(
+    `SELECT give(integrity_check) FROM pragma_integrity_check LIMIT ${COMPLAINTS}`,
+  );
+  for (const [text] of complaints) {
+    if (text !== 'ok') yield { severity: 'error', kind: 'damaged-file', text: `${String(text)}.` };
+  }
+  for (const [table, count] of sql.run(ORPHANS)) {
+    const text = `${String(count)} rows of \`${String(table)}\` belong to no session.`;
+    yield { severity: 'warning', kind: 'orphan-rows', text };
+  }
+}
+
+async function checkSessions(
+  sql: Sql,
+  version: number,
+  found: StoreFinding[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const ids = new Set(sql.run('SELECT give(id) FROM session').map(([id]) => id as SessionId));
+  let last = Number.MIN_SAFE_INTEGER;
+  for (;;) {
+    const rows = sql.run(SESSIONS, last) as unknown as readonly Row[];
+    if (rows.length === 0) return;
+    for (const row of rows) {
+      await checkSession(sql, version, row, { ids, found, signal });
+    }
+    last = (rows.at(-1) as Row)[0];
+  }
+}
+
+async function checkSession(
+  sql: Sql,
+  version: number,
+  [key, id, createdAt, packed, length, owner, leaseUntil]: Row,
+  {
+    ids,
+    found,
+    signal,
+  }: {
+    readonly ids: ReadonlySet<SessionId>;
+    readonly found: StoreFinding[];
+    readonly signal: AbortSignal | undefined;
+  },
+): Promise<void> {
+  let header: SessionHeader | undefined;
+  try {
+    header = decodeHeader(id, packed);
+    found.push(...orphan(header, (parent) => ids.has(parent)));
+  } catch (error) {
+    found.push(unreadableHeader(id, error));
+  }
+  const exam = new LogExam(id, header?.seedLength);
+  if (header !== undefined && (header.id !== id || header.createdAt !== createdAt)) {
+    exam.find('error', 'wrong-row', `Its row and its header are of different sessions.`);
+  }
+  let last = Number.MIN_SAFE_INTEGER;
+  for (;;) {
+    if (signal?.aborted === true) throw signal.reason;
+    const rows = sql.run(EVENTS, key, last) as readonly [number, Uint8Array][];
+    if (rows.length === 0) break;
+    for (const [seq, body] of rows) exam.take(seq, () => decodeEvent(seq, body));
+    last = (rows.at(-1) as [number, Uint8Array])[0];
+    await nextTick();
+  }
+  const lease = owner === null ? undefined : leaseOf(id, owner, leaseUntil);
+  found.push(...exam.end(length, lease?.kind === 'held'));
+  if (lease !== undefined) found.push(lease);
+  for (const [seq, body] of version < 2 ? [] : sql.run(CHECKPOINT, key)) {
+    const finding = checkpointProblem(id, Number(seq), body as Uint8Array, length);
+    if (finding !== undefined) found.push(finding);
+  }
+}
+
+function checkpointProblem(
+  session: SessionId,
+  seq: number,
+  body: Uint8Array,
+  length: number,
+): StoreFinding | undefined {
+  if (seq >= length) {
+    const text = leads(seq, length);
+    return { severity: 'error', kind: 'leading-checkpoint', session, text };
+  }
+  if (decodeCheckpoint(seq, body) !== undefined) return undefined;
+  const text = 'Its checkpoint cannot be read; it is made again.';
+  return { severity: 'note', kind: 'unreadable-checkpoint', session, text };
+}
+
+function leaseOf(session: SessionId, text: string, leaseUntil: number): StoreFinding {
+  const holder = heldElsewhere(session, text, leaseUntil, newOwner(), Date.now());
+  if (holder !== undefined) {
+    return { severity: 'note', kind: 'held', session, text: holder.message };
+  }
+  const over =
+    'Whoever held it is gone without giving it back; it is taken over when it is resumed.';
+  return { severity: 'note', kind: 'held-by-the-dead', session, text: over };
+}
