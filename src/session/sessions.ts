@@ -152,8 +152,9 @@ export class Sessions extends StoredSessions {
       this.assertOpen();
       this.#loaded.set(id, session);
       this.#keep(session, { epoch, stored: session.seq, hasCheckpoint });
-      markEndOfSeed(session);
+      // The mark comes last: with nothing more to add, the next opening finds it and adds none.
       for (const splice of missed) session.append('agent/inbox/spliced', splice);
+      markEndOfSeed(session);
       return session;
     } catch (error) {
       // The first failure is the one to tell; a lease that cannot be given back runs out.
