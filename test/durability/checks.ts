@@ -1,0 +1,236 @@
+/** What must be true of a file after a kill, by what the client and the tools wrote down themselves. */
+import { isDeepStrictEqual } from 'node:util';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import { closersOf, plain, waitingAfter } from '../session/plain-log.ts';
+import type { Plain } from '../session/plain-log.ts';
+import { marksOf } from './brain.ts';
+import type { Stored, StoredLog } from './store-copy.ts';
+
+/** An id that a call gave back, as the client wrote it down. */
+export interface Returned {
+  readonly id: string;
+  readonly session: string;
+  /** When the call was made and when it returned, in one order of all calls. */
+  readonly from: number;
+  readonly to: number;
+  /** It is one of those that get a turn of their own, in their order. */
+  readonly isQueued: boolean;
+}
+
+export type Fate = 'told' | 'waiting' | 'discarded' | 'lost';
+
+const ownOf = ({ header, events }: StoredLog): readonly SessionEvent[] =>
+  events.slice(header.seedLength ?? 0);
+
+const insertedIn = (events: readonly SessionEvent[]) =>
+  events.flatMap((event) => (event.type === 'agent/inbox/spliced' ? event.data.inserted : []));
+
+const toldIn = (events: readonly SessionEvent[]) =>
+  events.flatMap((event) => (event.type === 'user/message' ? [event.data] : []));
+
+/** Where a message is that was accepted. */
+export function fateOf(id: string, log: StoredLog | undefined): Fate {
+  if (log === undefined) return 'lost';
+  const own = ownOf(log);
+  if (toldIn(own).some((message) => message.id === id)) return 'told';
+  const seedLength = log.header.seedLength ?? 0;
+  const closed = [...log.events, ...closersOf(log.events, seedLength)] as SessionEvent[];
+  const lists = waitingAfter(closed, seedLength);
+  if ([...lists['next-turn'], ...lists['next-step']].some((message) => message.id === id)) {
+    return 'waiting';
+  }
+  const isDiscarded = own.some((event, at) => {
+    if (event.type !== 'agent/inbox/spliced' || event.data.outcome !== 'canceled') return false;
+    const { target, start, removedCount = 0 } = event.data;
+    const before = waitingAfter(own.slice(0, at))[target];
+    return before.slice(start, start + removedCount).some((message) => message.id === id);
+  });
+  return isDiscarded ? 'discarded' : 'lost';
+}
+
+/** What is wrong with one file by itself. */
+export function problemsOf(
+  stored: Stored,
+  returned: readonly Returned[],
+  lines: readonly string[],
+): string[] {
+  const problems = [...stored.problems];
+  for (const { id, session } of returned) {
+    const log = stored.sessions.get(session);
+    if (fateOf(id, log) === 'lost') {
+      problems.push(`${id} was returned, and session ${session} ${log ? 'lost it' : 'is gone'}`);
+    }
+  }
+  const seenMarks = new Map<string, string>();
+  for (const [session, log] of stored.sessions) {
+    const own = ownOf(log);
+    const say = (what: string): void => void problems.push(`session ${session}: ${what}`);
+    const told = toldIn(own);
+    for (const id of twice(told.map((message) => message.id))) say(`${id} was told twice`);
+    const sent = new Map(
+      [...insertedIn(own), ...told]
+        .filter(({ source }) => source.kind !== 'subagent-settled')
+        .map((message) => [message.id, message]),
+    );
+    for (const { id, content } of sent.values()) {
+      // A report and a relay are wrapped, so the mark is looked for in all of it.
+      const text = content.map((block) => ('text' in block ? block.text : '')).join('');
+      for (const mark of marksOf(text)) {
+        if (seenMarks.has(mark)) say(`[t${mark}] is ${seenMarks.get(mark)} and ${id}`);
+        seenMarks.set(mark, id);
+      }
+    }
+    for (const list of ['next-turn', 'next-step'] as const) orderProblems(own, list).forEach(say);
+    const ends = new Map<string, string>();
+    for (const { id, source } of insertedIn(own)) {
+      if (source.kind !== 'subagent-settled') continue;
+      const end = `turn ${source.turn} of ${source.senderSessionId}`;
+      if ((ends.get(end) ?? id) !== id) say(`it has two notices of ${end}`);
+      ends.set(end, id);
+    }
+    const queued = returned.filter((one) => one.session === session && one.isQueued);
+    const place = new Map(told.map(({ id }, at) => [id as string, at]));
+    for (const [at, one] of queued.entries()) {
+      for (const other of queued.slice(at + 1)) {
+        const [first, second] = one.to < other.from ? [one, other] : [other, one];
+        if (first.to >= second.from) continue;
+        const [a, b] = [place.get(first.id), place.get(second.id)];
+        if (b !== undefined && (a === undefined ? fateOf(first.id, log) === 'waiting' : a > b)) {
+          say(`${second.id} ran before ${first.id}, which was accepted before it was sent`);
+        }
+      }
+    }
+  }
+  problems.push(...toolProblems(stored, lines));
+  return problems;
+}
+
+/** What is taken from one list is taken in the order it was put there. */
+function orderProblems(own: readonly SessionEvent[], target: 'next-turn' | 'next-step'): string[] {
+  const put = own.flatMap((event) =>
+    event.type === 'agent/inbox/spliced' && event.data.target === target ? event.data.inserted : [],
+  );
+  const place = new Map<string, number>();
+  for (const { id } of put) if (!place.has(id)) place.set(id, place.size);
+  const told = toldIn(own).flatMap(({ id }) => place.get(id) ?? []);
+  return told.some((at, index) => index > 0 && at <= told[index - 1]!)
+    ? [`what waited for its ${target} was told in another order`]
+    : [];
+}
+
+function toolProblems({ sessions }: Stored, lines: readonly string[]): string[] {
+  const problems: string[] = [];
+  const said = (what: string): string[] =>
+    lines.flatMap((line) => (line.startsWith(`${what} `) ? [line.slice(what.length + 1)] : []));
+  const [begun, done, handed] = [said('begin'), new Set(said('done')), said('host')];
+  for (const call of twice(begun)) problems.push(`the tool of ${call} was run twice`);
+  for (const id of twice(handed)) problems.push(`${id} was handed over twice`);
+  const own = [...sessions.values()].flatMap(ownOf);
+  const told = new Set<string>(toldIn(own).map(({ id }) => id));
+  for (const id of handed) if (!told.has(id)) problems.push(`${id} was handed over unkept`);
+  const called = new Set<string>();
+  for (const event of own) {
+    if (event.type === 'tool/call') called.add(event.data.callId);
+    if (event.type !== 'tool/result') continue;
+    const { message, error } = event.data;
+    const { callId } = message.source;
+    const isError = message.content.some((block) => block.type === 'tool-result' && block.isError);
+    if (error?.code === 'TOOL_NOT_STARTED' && begun.includes(callId)) {
+      problems.push(`the tool of ${callId} began, and is said not to have been started`);
+    }
+    if (!isError && begun.includes(callId) && !done.has(callId)) {
+      problems.push(`the tool of ${callId} is said to be done, and is not`);
+    }
+    const text = JSON.stringify(message.content);
+    if (!isError && text.includes(`done ${callId}`) && !done.has(callId)) {
+      problems.push(`the tool of ${callId} is said to be done, and never was`);
+    }
+  }
+  for (const call of begun) {
+    if (!called.has(call)) problems.push(`the tool of ${call} ran before its call was kept`);
+  }
+  return problems;
+}
+
+/** What is wrong with how a file went on, from one kill to the next. */
+export function successionProblems(before: Stored, after: Stored): string[] {
+  const problems: string[] = [];
+  for (const [id, log] of before.sessions) {
+    const say = (what: string): void => void problems.push(`session ${id}: ${what}`);
+    const now = after.sessions.get(id);
+    if (now === undefined) {
+      say('it is gone');
+      continue;
+    }
+    const { events, header } = log;
+    if (!isSame(now.events.slice(0, events.length), events)) say('its log has changed');
+    const added: readonly Plain[] = now.events.slice(events.length).map(plain);
+    if (added.length === 0) continue;
+    const closers = closersOf(events, header.seedLength ?? 0);
+    const found = added.slice(0, closers.length);
+    if (!isSame(found, closers)) {
+      say(`it went on with ${JSON.stringify(found)} and not with ${JSON.stringify(closers)}`);
+    }
+    if (added.length <= closers.length) continue;
+    // What it was not told of comes before anything else, and then the mark of where it went on.
+    const rest = added.slice(closers.length);
+    const notices = rest.findIndex((event) => !isNotice(event));
+    const isMarked = [...events, ...closers].at(-1)?.type === 'session/end-seed';
+    const next = rest[notices];
+    if (next !== undefined && next.type !== 'session/end-seed' && (notices > 0 || !isMarked)) {
+      say(`it went on with ${JSON.stringify(next)} and no mark`);
+    }
+    for (const end of missedBy(id, before)) {
+      const isTold = insertedIn(now.events).some(
+        ({ source }) =>
+          source.kind === 'subagent-settled' &&
+          source.senderSessionId === end.child &&
+          source.turn === end.turn,
+      );
+      if (!isTold) say(`it was opened and not told of turn ${end.turn} of ${end.child}`);
+    }
+  }
+  return problems;
+}
+
+/** Ends of children that a parent's log has no notice of. */
+export function missedBy(parent: string, { sessions }: Stored): { child: string; turn: number }[] {
+  const log = sessions.get(parent);
+  if (log === undefined) return [];
+  const notices = insertedIn(ownOf(log)).flatMap(({ source }) =>
+    source.kind === 'subagent-settled' ? [source] : [],
+  );
+  return [...sessions].flatMap(([child, other]) => {
+    const own = ownOf(other);
+    const isContinuable = own.some(
+      (event) => event.type === 'subagent/descriptor' && event.data.mode === 'continuable',
+    );
+    const last = own.findLast(({ type }) => type === 'turn/start' || type === 'turn/end');
+    if (other.header.parentSession !== parent || !isContinuable || last?.type !== 'turn/end') {
+      return [];
+    }
+    const { turn, reason } = last.data;
+    if (notices.some((one) => one.senderSessionId === child && one.turn >= turn)) return [];
+    const lists = waitingAfter(own);
+    const isBusy = [...lists['next-turn'], ...lists['next-step']].some(
+      ({ source }) => source.kind !== 'subagent-settled',
+    );
+    const isOver = !isBusy || reason.kind === 'error' || reason.kind === 'blocked';
+    return isOver ? [{ child, turn }] : [];
+  });
+}
+
+/** As data: what was unpacked has no prototypes to speak of. */
+const isSame = (one: unknown, other: unknown): boolean =>
+  isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
+
+const isNotice = ({ type, data }: Plain): boolean =>
+  type === 'agent/inbox/spliced' &&
+  (data as { inserted: readonly { source: { kind: string } }[] }).inserted.every(
+    ({ source }) => source.kind === 'subagent-settled',
+  ) &&
+  (data as { removedCount?: number }).removedCount === undefined;
+
+const twice = (values: readonly string[]): string[] => [
+  ...new Set(values.filter((value, at) => values.indexOf(value) !== at)),
+];
