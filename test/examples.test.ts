@@ -12,6 +12,7 @@ const run = promisify(execFile);
 const examples: Readonly<Record<string, readonly string[]>> = {
   continuable: ['The sum is 3.', 'The sum is 7.', 'The sum is 12.'],
   'custom-provider': ['process completed', 'process error', 'process aborted', 'all as expected'],
+  follow: ['Once', 'upon', 'a time.', 'kept all, removed 1'],
   fork: ['fork: You like green.', 'spawn: You never told me.'],
   interrupt: ['aborted by user', 'aborted by parent', 'completed', 'completed', 'completed'],
   'one-shot': ['completed Paris.', 'aborted Once upon a time'],

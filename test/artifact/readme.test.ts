@@ -53,6 +53,8 @@ it('names every program that a page shows', () => {
     'docs/delegation.md persona.mjs',
     'docs/delegation.md hooks.mjs',
     'docs/delegation.md scope.mjs',
+    'docs/sessions.md following.mjs',
+    'docs/sessions.md lines.mjs',
     'docs/testing.md testing.mjs',
   ]);
   const blocks = ['README.md', ...docs].flatMap((page) => read(page).match(/^```js$/gm) ?? []);
@@ -143,4 +145,17 @@ describe('the page of delegation', () => {
 
 it('shows in the page of testing a script, a gate and a watch', async () => {
   expect(await start('testing.mjs')).toEqual(['as expected']);
+});
+
+describe('the page on sessions', () => {
+  it('shows a log that is followed while it grows', async () => {
+    expect(await start('following.mjs')).toEqual([
+      expect.stringMatching(/^\d+ \[ \{ type: 'text', text: 'One\.' \} \]$/),
+      expect.stringMatching(/^\d+ \[ \{ type: 'text', text: 'Two\.' \} \]$/),
+    ]);
+  });
+
+  it('shows a session that goes to a file and comes back', async () => {
+    expect(await start('lines.mjs')).toEqual(['1 turn/end']);
+  });
 });
