@@ -91,6 +91,7 @@ export type { Session } from './session/session.ts';
 export type { Durability, SessionObservations, Sessions } from './session/sessions.ts';
 export type {
   Checkpoint,
+  DamagedSession,
   PackedSession,
   SessionPersistence,
   StoreAppend,

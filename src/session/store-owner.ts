@@ -48,7 +48,7 @@ export function heldElsewhere(
  * missed its lease is still alive. Of another host, or without a start time to tell processes of
  * one pid apart, only the lease is known.
  */
-export function isGone(owner: StoreOwner, observer: StoreOwner, leaseUntil: number, now: number): boolean {
+function isGone(owner: StoreOwner, observer: StoreOwner, leaseUntil: number, now: number): boolean {
   const isExpired = leaseUntil <= now;
   if (owner.host !== observer.host) return isExpired;
   if (!isAlive(owner.pid)) return true;
@@ -57,7 +57,7 @@ export function isGone(owner: StoreOwner, observer: StoreOwner, leaseUntil: numb
   return startedAt === undefined ? isExpired : startedAt !== owner.startedAt;
 }
 
-export function parseOwner(text: string): StoreOwner | undefined {
+function parseOwner(text: string): StoreOwner | undefined {
   try {
     const owner = JSON.parse(text) as Partial<StoreOwner> | null;
     return typeof owner?.host === 'string' && Number.isSafeInteger(owner.pid)
