@@ -131,8 +131,7 @@ describe('a session that is not live', () => {
     const gone = folds.coldSnapshot(a, stop.signal);
     await until(() => store.reads === 1);
     stop.abort('gone');
-    const ended = expect(gone).rejects.toBe('gone');
-    await ended;
+    await expect(gone).rejects.toBe('gone');
     const next = folds.coldSnapshot(a);
     await until(() => store.reads === 2);
     held.open();
