@@ -112,11 +112,11 @@ describe('a file of version 1', () => {
     await using t = tempStore();
     const path = join(t.folder, 'old.db');
     copyOldFile(path);
-    await using _1 = await storeProcess(path);
-    await using _2 = await storeProcess(path);
-    await using _3 = await storeProcess(path);
-    await using _4 = await storeProcess(path);
-    const all = [_1, _2, _3, _4];
+    await using p1 = await storeProcess(path);
+    await using p2 = await storeProcess(path);
+    await using p3 = await storeProcess(path);
+    await using p4 = await storeProcess(path);
+    const all = [p1, p2, p3, p4];
     expect(await Promise.all(all.map((one) => one.reply('open')))).toEqual(all.map(() => ({ ok: null })));
     for (const one of all) expect(await one.call('list')).toHaveLength(oldSessions.length);
   }); // prettier-ignore
