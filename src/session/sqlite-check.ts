@@ -40,7 +40,7 @@ export async function checkFile(
   const found: StoreFinding[] = [];
   try {
     // One reading of all that follows, whatever others write meanwhile.
-    sql.run('BEGIN');
+    sql.run('BEGIN DEFERRED');
     found.push(...checkDatabase(sql, version));
     await checkSessions(sql, version, found, signal);
   } catch (error) {
