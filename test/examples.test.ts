@@ -15,6 +15,16 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   follow: ['Once', 'upon', 'a time.', 'kept all, removed 1'],
   fork: ['fork: You like green.', 'spawn: You never told me.'],
   interrupt: ['aborted by user', 'aborted by parent', 'completed', 'completed', 'completed'],
+  listing: [
+    '1 errand: inactive',
+    '1 manager: ready',
+    '1 writer: running',
+    '2 a part of it: inactive',
+    '1 errand: inactive',
+    '1 manager: ready',
+    '1 writer: ready',
+    '2 a part of it: inactive',
+  ],
   'one-shot': ['completed Paris.', 'aborted Once upon a time'],
   report: [
     'subagent-report I have begun.',
