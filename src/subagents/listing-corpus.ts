@@ -17,7 +17,7 @@ import { LISTED_AT_ONCE } from './listing-call.ts';
 export interface Listed {
   readonly id: SessionId;
   readonly createdAt: number;
-  readonly parentSession?: SessionId;
+  readonly parentSession: SessionId | undefined;
   readonly isSubagent: boolean;
   /** `damaged`: stored, and its header cannot be read. */
   readonly from:
@@ -57,9 +57,9 @@ export async function readCorpus(
         : persistence.listBelow(roots, deep, signal, onDamaged),
     );
     for (const one of damaged) found.set(one.id, ofDamaged(one));
-    for (const [index, header] of headers.entries()) {
-      if (index % LISTED_AT_ONCE === LISTED_AT_ONCE - 1) await call.breathe();
+    for (const header of headers) {
       found.set(header.id, ofStored(header));
+      if (found.size % LISTED_AT_ONCE === 0) await call.breathe();
     }
   };
   await look([root, ...seeds.map(({ id }) => id)], levels);
@@ -143,7 +143,7 @@ const parentOf = ({ header }: Session): SessionId | undefined => header.parentSe
 const ofHeader = (header: SessionHeader, from: Listed['from']): Listed => ({
   id: header.id,
   createdAt: header.createdAt,
-  ...(header.parentSession === undefined ? {} : { parentSession: header.parentSession }),
+  parentSession: header.parentSession,
   isSubagent: header.origin === 'subagent',
   from,
 });
@@ -154,7 +154,7 @@ const ofStored = (header: SessionHeader): Listed => ofHeader(header, { kind: 'st
 const ofDamaged = ({ id, createdAt, parentSession }: DamagedSession): Listed => ({
   id,
   createdAt,
-  ...(parentSession === undefined ? {} : { parentSession }),
+  parentSession,
   isSubagent: true,
   from: { kind: 'damaged' },
 });

@@ -147,13 +147,12 @@ function* walk(corpus: Corpus, root: SessionId): Generator<Placed> {
 
 function toRow(corpus: Corpus, { id, from }: Listed, finding: Finding): SubagentListEntry {
   if (typeof finding === 'string') return { kind: 'diagnostic', id, reason: finding };
-  const { mode, label = '' } = finding;
-  const child: ListedChild = {
-    kind: 'child',
-    id,
-    activity: from.kind === 'live' ? 'running' : 'inactive',
-    hasChildren: corpus.hasSubagents(id),
-  };
-  if (mode === 'continuable') return { ...child, mode, label };
-  return { ...child, mode, ...(finding.label === undefined ? {} : { label }) };
+  const { mode, label } = finding;
+  const activity = from.kind === 'live' ? 'running' : 'inactive';
+  const hasChildren = corpus.hasSubagents(id);
+  if (mode === 'continuable') {
+    return { kind: 'child', id, activity, hasChildren, mode, label: label ?? '' };
+  }
+  const child = { kind: 'child', id, activity, hasChildren, mode } as const;
+  return label === undefined ? child : { ...child, label };
 }
