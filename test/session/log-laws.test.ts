@@ -5,6 +5,7 @@ import type { SessionEvent, SessionHeader } from '../../protocol/session-events.
 import { Inbox } from '../../src/agent/inbox.ts';
 import { silentLogger } from '../../src/base/logger.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
+import { crashClosers } from '../../src/session/repair.ts';
 import { Session } from '../../src/session/session.ts';
 import { Sessions } from '../../src/session/sessions.ts';
 import { openSqliteStore } from '../../src/session/sqlite-store.ts';
@@ -142,6 +143,23 @@ const cut = ({ header, events }: Log, length: number): Log => ({
 });
 
 describe('any log that is cut off anywhere', () => {
+  it(
+    'is closed as a plain reading of it says, wherever that is',
+    () => {
+      fc.assert(
+        fc.property(fc.oneof(aLog, aFork), ({ header: { seedLength = 0 }, events }) => {
+          for (let length = seedLength; length <= events.length; length++) {
+            const prefix = events.slice(0, length);
+            const closers = crashClosers(prefix, seedLength).map(plainLog.plain);
+            expect(closers).toEqual(plainLog.closersOf(prefix, seedLength));
+          }
+        }),
+        { numRuns },
+      );
+    },
+    TIMEOUT_MS,
+  );
+
   it(
     'is opened again as what a plain reading of it says',
     async () => {
