@@ -80,7 +80,7 @@ async function show({ subagents, agents }: Harness): Promise<readonly string[]> 
   // Only its own, and which of them have children.
   const children = await harness.subagents.listChildren(parentId);
   assert.equal(children.length, 3);
-  const [parentOfOne] = children.filter((row) => row.kind === 'child' && row.hasChildren);
+  const parentOfOne = children.find((row) => row.kind === 'child' && row.hasChildren);
   assert.equal(parentOfOne?.kind === 'child' && parentOfOne.label, 'manager');
   await harness.dispose();
 }

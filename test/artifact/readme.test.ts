@@ -53,6 +53,7 @@ it('names every program that a page shows', () => {
     'docs/delegation.md persona.mjs',
     'docs/delegation.md hooks.mjs',
     'docs/delegation.md scope.mjs',
+    'docs/sessions.md listing.mjs',
     'docs/sessions.md following.mjs',
     'docs/sessions.md lines.mjs',
     'docs/testing.md testing.mjs',
@@ -148,6 +149,10 @@ it('shows in the page of testing a script, a gate and a watch', async () => {
 });
 
 describe('the page on sessions', () => {
+  it('shows a settled child in a listing', async () => {
+    expect(await start('listing.mjs')).toEqual(['1 child continuable scout inactive ready']);
+  });
+
   it('shows a log that is followed while it grows', async () => {
     expect(await start('following.mjs')).toEqual([
       expect.stringMatching(/^\d+ \[ \{ type: 'text', text: 'One\.' \} \]$/),
