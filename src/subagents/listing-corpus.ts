@@ -41,7 +41,6 @@ export async function readCorpus(
   levels: number,
   call: ListingCall,
 ): Promise<Corpus> {
-  call.check();
   const before = sessions.list();
   if (persistence === undefined) return new Corpus(root, before.map(ofLive));
   const hanging = mayHangBelow(root, before);

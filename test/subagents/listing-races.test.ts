@@ -1,6 +1,8 @@
 /** What changes while a listing reads, and callers who stop waiting. */
 import { describe, expect, it } from 'vitest';
 import { SessionId } from '../../protocol/ids.ts';
+import type { SessionHeader } from '../../protocol/session-events.ts';
+import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
 import { ROOT, family, identityAt } from './listing-parts.ts';
 import { rejection } from './stubs.ts';
@@ -211,6 +213,18 @@ describe('a listing that is cancelled', () => {
       return headers;
     };
     expect(await rejection(f.children(ROOT, abort.signal))).toMatchObject(cancelled);
+  });
+
+  it('right behind the answer of the store says so, although nothing more was to be read', async () => {
+    const f = family();
+    const abort = new AbortController();
+    const answer = deferred<readonly SessionHeader[]>();
+    f.store.listBelow = () => answer.promise;
+    const refusal = rejection(f.children(ROOT, abort.signal));
+    await new Promise((resolve) => setImmediate(resolve));
+    void answer.promise.then(() => abort.abort('enough'));
+    answer.resolve([]);
+    expect(await refusal).toMatchObject(cancelled);
   });
 
   it.each([
