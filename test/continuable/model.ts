@@ -66,6 +66,8 @@ export class Member {
         this.lists[list].splice(at, 0, { ...message!, isFree: false });
       });
     }
+    // What is not there yet, or never will be.
+    this.lists['next-step'].push(...free);
   }
 
   waiting(list: List): string[] {
