@@ -62,7 +62,8 @@ export function realThreads(): Ground {
         models: { cells: { module: fixture('cells.mjs'), options } },
         tools: [{ module: fixture('tools.mjs') }],
         defaultModel: { provider: 'cells', model: 'test' },
-        limits: { maxDepth: 9, maxThreads: MAX_THREADS },
+        // Node leaves the files open that a thread was loading as it was ended by force.
+        limits: { maxDepth: 9, maxThreads: MAX_THREADS, stopGraceMs: 30_000 },
       });
       // The same class, built.
       return harness as Promise<unknown> as Promise<Harness>;
