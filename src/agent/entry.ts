@@ -59,6 +59,9 @@ export class Entry {
       get parkedBy() {
         return prepared.parkedBy;
       },
+      get hasTurn() {
+        return prepared.hasTurn;
+      },
       halt: (cause, pending) => this.halt(cause, pending),
       dispose: (pending) => this.dispose(pending === 'keep' ? 'keep' : 'discard'),
       [Symbol.asyncDispose]: () => this.dispose('discard'),

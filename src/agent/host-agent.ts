@@ -90,6 +90,10 @@ export class HostAgent implements Agent, PreparedAgent {
     return this.#intake.parkedBy;
   }
 
+  get hasTurn(): boolean {
+    return this.#intake.hasTurn;
+  }
+
   get inbox(): InboxView {
     return this.#intake.inbox;
   }

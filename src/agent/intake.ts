@@ -70,11 +70,15 @@ export class Intake {
     return this.#parkedBy;
   }
 
-  /** Something waits that may open a turn now. */
-  get mayOpenTurn(): boolean {
-    if (this.#parkedBy !== undefined || this.#state !== 'open') return false;
+  /** Something waits that opens a turn, unless it is parked. */
+  get hasTurn(): boolean {
     const { nextTurn, nextStep } = this.inbox;
     return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
+  }
+
+  /** Something waits that may open a turn now. */
+  get mayOpenTurn(): boolean {
+    return this.#parkedBy === undefined && this.#state === 'open' && this.hasTurn;
   }
 
   /** Some of it is committed: a turn that opens now has something to run. */

@@ -41,6 +41,15 @@ export interface SessionPersistence {
   /** The stored suffix from `seq` on; empty beyond the end. */
   readFrom(id: SessionId, seq: number, signal?: AbortSignal): Promise<readonly SessionEvent[]>;
   /**
+   * As `list`, of all that descends from these sessions, `levels` deep (1: their children). These
+   * themselves are not among them. Absent: `list` is asked.
+   */
+  listBelow?(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+  ): Promise<readonly SessionHeader[]>;
+  /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.
    * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it.

@@ -76,7 +76,15 @@ interface Plan {
 
 /**
  * Make a continuable child and have it accept its task. Up to the call of the provider everything
- * is checked in the tick of this call.
+ * is checked in the tick of this call. A rejection leaves nothing behind.
+ *
+ * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
+ *   `PERSISTENCE_UNAVAILABLE`, `DUPLICATE_CHILD`, `NO_PROVIDER`, `UNSUPPORTED_CAPABILITY`,
+ *   `ACTIVATION_SETUP_REVOKED`, `CAPACITY`
+ * @throws {SubagentDepthError} (rejects) when the child would be too deep
+ * @throws {StoreError} (rejects) when its task could not be kept
+ * @throws {ArgumentError} (rejects) for anything else that is wrong with the spec
+ * Whatever the signal was aborted with, and what the provider or a setup throws, is passed on.
  */
 export async function startContinuable(
   context: ContinuableContext,
@@ -92,12 +100,9 @@ export async function startContinuable(
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());
   const { agents } = activations.services;
-  const assertFree = (): void => {
-    if (agents.get(childId) !== undefined || sessions.get(childId) !== undefined) {
-      throw duplicate(childId);
-    }
-  };
-  assertFree();
+  const isLive = (): boolean =>
+    agents.get(childId) !== undefined || sessions.get(childId) !== undefined;
+  if (isLive()) throw duplicate(childId);
   const depth = childDepth(parent, smaller(request.maxDepth, maxDepth));
   const agentOptions = childOptions(parent, request.agentOptions, depth);
   const descriptor = snapshotDescriptor({
@@ -123,14 +128,13 @@ export async function startContinuable(
   assertWanted();
   const { activation, kept } = await activations.lock.run(childId, async () => {
     assertWanted();
-    assertFree();
-    if (spec.childId !== undefined) {
-      const isStored = await raceSignal(sessions.isStored(childId), signal);
-      assertWanted();
-      assertFree();
-      if (isStored) throw duplicate(childId);
-    }
-    const begun = await begin(context, plan, seed);
+    const begun = await begin(context, plan, seed).catch(async (error: unknown) => {
+      // Whoever makes the agent refuses an id that is live, or stored, by now: also one that was
+      // taken by somebody who knows nothing of this lock.
+      if (!(error instanceof ArgumentError)) throw error;
+      const isTaken = isLive() || (await raceSignal(sessions.isStored(childId), signal));
+      throw isTaken ? duplicate(childId) : error;
+    });
     // From here to the acceptance there is no await. What happened since its publication, a drain
     // or an abort by a listener, is seen here, and the child goes again without a trace.
     try {

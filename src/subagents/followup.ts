@@ -29,7 +29,15 @@ const OPTIONS = {
 /** What only the runtime says: its own bookkeeping reads them. */
 const OURS: readonly string[] = ['subagent-settled', 'subagent-report'];
 
-/** One more message for a child of this parent, resident or not. */
+/**
+ * One more message for a child of this parent, resident or not.
+ *
+ * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
+ *   `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`, `CAPACITY`, `ACTIVATION_SETUP_REVOKED`
+ * @throws {StoreError} (rejects) when it could not be kept
+ * @throws {ArgumentError} (rejects) for content without text, or wrong options
+ * Whatever the signal was aborted with is passed on.
+ */
 export async function followup(
   context: ContinuableContext,
   parent: Agent,
@@ -76,7 +84,10 @@ export async function followup(
   }
 }
 
-/** Bring a settled child back from the store. Under its lock. */
+/**
+ * Bring a settled child back from the store. Under its lock.
+ * @throws {SubagentError} (rejects) as `followup`; whatever else fails is its `NOT_RESUMABLE`
+ */
 async function resume(
   { activations, setups }: ContinuableContext,
   parent: Agent,

@@ -130,6 +130,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.#intake.parkedBy;
   }
 
+  get hasTurn(): boolean {
+    return this.#intake.hasTurn;
+  }
+
   /** Its thread has nothing to do: it may be taken for someone else, or is kept for its state. */
   get unusedThread(): 'reclaimable' | 'kept' | undefined {
     if (this.status !== 'idle' || this.isClosing) return undefined;
@@ -241,8 +245,6 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     await this.#residency?.stop(this.#options.limits.stopGraceMs, 'disposed');
   }
 
-  // What the services of its threads ask.
-
   accepted(): Promise<void> {
     return this.#intake.settled();
   }
@@ -338,7 +340,6 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   /** The thread is gone, and all it said is in the log: close what it left open. */
   #onEnded(residency: Residency, { error }: ThreadEnd): void {
-    if (this.#residency !== residency) return;
     this.#residency = undefined;
     const turn = this.conversation.open;
     if (turn !== undefined) {
