@@ -33,7 +33,7 @@ import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
 import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import type { ResolvedLimits } from './worker-host/limits.ts';
-import { WorkerThread } from './worker-host/thread.ts';
+import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
 import type { ThreadFactory } from './worker-host/thread.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
 
@@ -69,6 +69,8 @@ export interface HarnessParts {
   /** In [0, 1). */
   random?(): number;
   threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
+  /** Is shown what runs the agents, once. */
+  watch?(host: WorkerHost): void;
 }
 
 export class Harness {
@@ -139,6 +141,10 @@ export class Harness {
    * End everything: no new agent from this line on, every turn told to stop at once, every
    * thread gone within the stop grace and the time its end by force takes. What waits in
    * inboxes stays in the store. Idempotent; resolves when nothing is left.
+   *
+   * A store has the stop grace and 3 s to answer; what it answers later is dropped.
+   * @throws {HarnessError} (rejects) after everything was tried: `STORE_IO` for a store that did
+   *   not answer, `ACTIVATION_TEARDOWN_FAILED` when several things failed
    */
   dispose(): Promise<void> {
     this.#disposal ??= this.#dispose();
@@ -172,6 +178,7 @@ export class Harness {
     // In this tick all are told to stop, from the top down, and nothing new is taken on. Children
     // that go on are released first, from the bottom up; then the agents; then what kept them.
     this.agents.halt();
+    this.sessions.expectEnd('all');
     const drained = step(closeSubagents(this.subagents));
     const threads = step(this.#workerHost.close());
     await drained;
@@ -209,7 +216,8 @@ export async function buildHarness(
   }
   const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
   const store = openStore(options.store ?? ':memory:', durability);
-  const sessions = new Sessions({ store, clock, logger, durability });
+  const patienceMs = limits.stopGraceMs + STUCK_MS;
+  const sessions = new Sessions({ store, clock, logger, durability, patienceMs });
   let workerHost!: WorkerHost;
   const hooks = new AgentHookChains();
   const agents: Agents = new Agents({
@@ -238,6 +246,7 @@ export async function buildHarness(
     clock,
     logger,
   });
+  parts.watch?.(workerHost);
   const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };

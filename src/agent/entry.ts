@@ -83,6 +83,7 @@ export class Entry {
     if (this.#ending.signal.aborted) return;
     // Set before anything is told: a listener may come here again.
     this.#ending.abort(ownerGone(this.agent));
+    this.#registries.sessions.expectEnd(this.#session);
     this.#prepared.halt(cause, pending);
     const { endings } = this.#registries;
     this.#others = Promise.allSettled([...endings].map((end) => end(this.agent, pending)));

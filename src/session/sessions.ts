@@ -17,6 +17,7 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
+import { Patience } from './patience.ts';
 import { crashClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
@@ -61,6 +62,7 @@ export class Sessions {
   readonly observers: Emitter<SessionObservations>;
   readonly #clock: Clock;
   readonly #queue: CommitQueue;
+  readonly #patience: Patience;
   readonly #live = new Map<SessionId, Session>();
   readonly #kept = new Map<Session, KeptSession>();
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
@@ -74,11 +76,14 @@ export class Sessions {
     readonly clock: Clock;
     readonly logger: Logger;
     readonly durability?: Durability;
+    /** How long an end waits for the store, from the moment in which it is decided. */
+    readonly patienceMs?: number;
   }) {
-    const { store, clock, logger, durability = 'full' } = options;
+    const { store, clock, logger, durability = 'full', patienceMs = 5_000 } = options;
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
+    this.#patience = new Patience(clock, patienceMs);
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
   }
 
@@ -219,7 +224,23 @@ export class Sessions {
 
   /** Write now. @throws {StoreError} of that write. */
   flush(session: Session): Promise<void> {
-    return this.#queue.flush(this.#keptOf(session));
+    const done = this.#queue.flush(this.#keptOf(session));
+    return this.#patience.hasBegun(session) ? this.inTime(session, done) : done;
+  }
+
+  /**
+   * The end of a session, or of all of them, is decided: from here on the store has the time that
+   * it is given to answer what that end waits for. Idempotent.
+   */
+  expectEnd(of: Session | 'all'): void {
+    if (of !== 'all') return this.#patience.begin(of);
+    for (const session of [...this.#kept.keys()]) this.#patience.begin(session);
+    this.#patience.begin(this);
+  }
+
+  /** Wait for the store on behalf of a session that ends. @throws {StoreError} `STORE_IO` */
+  inTime<T>(session: Session, answer: Promise<T>): Promise<T> {
+    return this.#patience.await(session, answer);
   }
 
   /**
@@ -243,7 +264,7 @@ export class Sessions {
     const kept = this.#kept.get(session);
     if (kept === undefined) return;
     if (this.#live.get(session.id) === session) return this.leave(session);
-    await this.#giveUp(kept);
+    await this.inTime(session, this.#giveUp(kept));
   }
 
   /**
@@ -265,11 +286,14 @@ export class Sessions {
   }
 
   async #close(): Promise<void> {
+    this.expectEnd('all');
     const failures: unknown[] = [];
+    const inTime = (answer: Promise<void>): Promise<void> =>
+      this.#patience.await(this, answer).catch((error: unknown) => void failures.push(error));
     const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
-    await this.#queue.settled();
-    await this.store.close().catch((error: unknown) => void failures.push(error));
+    await inTime(this.#queue.settled());
+    await inTime(this.store.close());
     assertTornDown('The store', failures);
   }
 
@@ -278,9 +302,11 @@ export class Sessions {
     const failures: unknown[] = [];
     // What is appended while a flush runs is flushed too.
     while (kept.phase === 'kept' && !kept.isStored && failures.length === 0) {
-      await this.#queue.flush(kept).catch((error: unknown) => void failures.push(error));
+      const flushed = this.#queue.flush(kept);
+      await this.inTime(session, flushed).catch((error: unknown) => void failures.push(error));
     }
-    await this.#giveUp(kept).catch((error: unknown) => void failures.push(error));
+    const givenUp = this.#giveUp(kept);
+    await this.inTime(session, givenUp).catch((error: unknown) => void failures.push(error));
     this.#live.delete(session.id);
     this.observers.emit('session/disposed', { session });
     if (failures.length > 0) throw failures[0];
@@ -293,7 +319,7 @@ export class Sessions {
     this.#kept.delete(session);
     try {
       // A write of it may be in flight: the lease outlives it.
-      await this.#queue.settled();
+      if (phase !== 'held') await this.#queue.settled();
       if (kept.hasRow && phase !== 'lost') await this.store.release([session.id]);
     } finally {
       if (this.#loaded.get(session.id) === session) this.#loaded.delete(session.id);
