@@ -11,7 +11,7 @@ import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { ManagedHandle, PendingInput } from '../agent/agent-host.ts';
 import type { Agents } from '../agent/agents.ts';
-import { deferred, joinSignals } from '../base/deferred.ts';
+import { deferred, joinSignals, raceSignal } from '../base/deferred.ts';
 import { KeyLock } from '../base/key-lock.ts';
 import type { Logger } from '../base/logger.ts';
 import { teardownFailed } from '../base/teardown.ts';
@@ -115,19 +115,14 @@ export class Activations {
     const { agents, admission, lifecycle } = this.services;
     const { childId, parent, provider, label, signal, build } = birth;
     admission.assertOpen(parent);
-    const done = deferred<void>();
     const lineage = lineageOf(agents, parent);
-    const ending = new AbortController();
-    const materialisation = { lineage, ending, settled: done.promise };
-    this.#materialising.add(materialisation);
-    const joined = joinSignals([signal, ending.signal]);
-    try {
-      const handle = await build(joined.signal);
+    return this.#materialise(lineage, signal, async (ending) => {
+      const handle = await build(ending);
       // No await from here to the return.
       const activation = new Activation(handle, { label, parentId: parent.id, lineage });
       this.#resident.set(childId, activation);
       try {
-        joined.signal.throwIfAborted();
+        ending.throwIfAborted();
         this.assertAdmits(parent);
         activation.ownedBy(this.of(parent));
         activation.end = lifecycle.start(parent, { provider, id: childId, local: true });
@@ -139,6 +134,33 @@ export class Activations {
         throw error;
       }
       return activation;
+    });
+  }
+
+  /**
+   * Wait for what others do before a child of this parent is made or told: not beyond the
+   * caller's signal, nor the tick in which what belongs to the parent is being ended. What comes
+   * later is dropped.
+   */
+  waitFor<T>(parent: Agent, signal: AbortSignal, begin: () => T | PromiseLike<T>): Promise<T> {
+    return this.#materialise(lineageOf(this.services.agents, parent), signal, (ending) =>
+      raceSignal(Promise.resolve(begin()), ending),
+    );
+  }
+
+  /** `giveUp` ends it, and waits for it. */
+  async #materialise<T>(
+    lineage: readonly Agent[],
+    signal: AbortSignal,
+    work: (ending: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const done = deferred<void>();
+    const ending = new AbortController();
+    const materialisation = { lineage, ending, settled: done.promise };
+    this.#materialising.add(materialisation);
+    const joined = joinSignals([signal, ending.signal]);
+    try {
+      return await work(joined.signal);
     } finally {
       joined.release();
       this.#materialising.delete(materialisation);
@@ -299,7 +321,10 @@ export class Activations {
     const isHeard = parent !== undefined && !this.#lost.has(parent) && !this.#lost.has(agent);
     // Published and never given anything that was kept: nobody waits to hear of it.
     if (isHeard && activation.end !== undefined && hasAccepted) {
-      await deliverNotice(this, activation, settlement).catch((error: unknown) => {
+      const told = deliverNotice(this, activation, settlement);
+      // Kept with the parent's next write, if the store does not answer now.
+      const inTime = this.services.sessions?.inTime(agent.session, told) ?? told;
+      await inTime.catch((error: unknown) => {
         this.#warn(activation, error, 'A parent could not be told of its child.');
       });
     }

@@ -8,7 +8,6 @@ import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
-import { raceSignal } from '../base/deferred.ts';
 import { newId } from '../base/ids.ts';
 import { originOf } from '../session/session.ts';
 import type { Activations } from './activations.ts';
@@ -119,8 +118,11 @@ export async function startContinuable(
   const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
   signal.throwIfAborted();
   // Data is all it can bring, so one that does not look at the signal is let go of.
-  const preparing = preparationOf(providers, provider)({ sessionId: childId, parent, signal });
-  const seed = seedOf(provider, await raceSignal(Promise.resolve(preparing), signal));
+  const prepare = preparationOf(providers, provider);
+  const prepared = await activations.waitFor(parent, signal, () =>
+    prepare({ sessionId: childId, parent, signal }),
+  );
+  const seed = seedOf(provider, prepared);
   const assertWanted = (): void => {
     signal.throwIfAborted();
     activations.assertAdmits(parent);
@@ -132,7 +134,8 @@ export async function startContinuable(
       // Whoever makes the agent refuses an id that is live, or stored, by now: also one that was
       // taken by somebody who knows nothing of this lock.
       if (!(error instanceof ArgumentError)) throw error;
-      const isTaken = isLive() || (await raceSignal(sessions.isStored(childId), signal));
+      const isTaken =
+        isLive() || (await activations.waitFor(parent, signal, () => sessions.isStored(childId)));
       throw isTaken ? duplicate(childId) : error;
     });
     // From here to the acceptance there is no await. What happened since its publication, a drain

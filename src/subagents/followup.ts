@@ -6,7 +6,6 @@ import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
-import { raceSignal } from '../base/deferred.ts';
 import type { Activation } from './activation.ts';
 import { assertParent, notYours, persistence } from './activations.ts';
 import { composeChild, readableMessage } from './child-composition.ts';
@@ -69,7 +68,8 @@ export async function followup(
     });
     // Whoever is in front may take long: an abort ends this wait. Once it is this one's turn the
     // abort is its own to see, which leaves nothing behind.
-    const routed = await raceSignal(routing, signal).catch((error: unknown) => {
+    const waiting = activations.waitFor(parent, signal, () => routing);
+    const routed = await waiting.catch((error: unknown) => {
       if (isRouted) return routing;
       throw error;
     });
@@ -77,10 +77,8 @@ export async function followup(
       await routed.kept;
       return { messageId: message.id };
     }
-    await raceSignal(
-      routed.released.catch(() => {}),
-      signal,
-    );
+    const { released } = routed;
+    await activations.waitFor(parent, signal, () => released.catch(() => {}));
   }
 }
 
@@ -103,9 +101,10 @@ async function resume(
     if (live.session.header.parentSession !== parent.id) throw notYours(childId, parent);
     throw notResumable(childId, 'it is live, and nobody continues it here', { isFinal: false });
   }
-  const reading = sessions.inspect(childId, signal);
-  const { header, events } = await raceSignal(reading, signal).catch((error: unknown) => {
+  const reading = activations.waitFor(parent, signal, () => sessions.inspect(childId, signal));
+  const { header, events } = await reading.catch((error: unknown) => {
     signal.throwIfAborted();
+    activations.assertAdmits(parent);
     const isFinal = error instanceof StoreError && error.code === 'SESSION_NOT_FOUND';
     throw notResumable(childId, 'it is unavailable', { isFinal, cause: error });
   });
