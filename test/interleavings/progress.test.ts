@@ -12,7 +12,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { Dice } from './plan.ts';
 
 const WALKS = Number(process.env['WALKS'] ?? 300);
-const IN_ONE_TEST = 50;
+const IN_ONE_TEST = 20;
 const { SEED } = process.env;
 const firsts =
   SEED === undefined
