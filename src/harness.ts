@@ -38,7 +38,7 @@ import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
 import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import type { ResolvedLimits } from './worker-host/limits.ts';
-import { WorkerThread } from './worker-host/thread.ts';
+import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
 import type { ThreadFactory } from './worker-host/thread.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
 
@@ -74,6 +74,8 @@ export interface HarnessParts {
   /** In [0, 1). */
   random?(): number;
   threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
+  /** Is shown what runs the agents, once. */
+  watch?(host: WorkerHost): void;
 }
 
 export class Harness {
@@ -151,6 +153,10 @@ export class Harness {
    * End everything: no new agent from this line on, every turn told to stop at once, every
    * thread gone within the stop grace and the time its end by force takes. What waits in
    * inboxes stays in the store. Idempotent; resolves when nothing is left.
+   *
+   * A store has the stop grace and 3 s to answer; what it answers later is dropped.
+   * @throws {HarnessError} (rejects) after everything was tried: `STORE_IO` for a store that did
+   *   not answer, `ACTIVATION_TEARDOWN_FAILED` when several things failed
    */
   dispose(): Promise<void> {
     this.#disposal ??= this.#dispose();
@@ -184,6 +190,7 @@ export class Harness {
     // In this tick all are told to stop, from the top down, and nothing new is taken on. Children
     // that go on are released first, from the bottom up; then the agents; then what kept them.
     this.agents.halt();
+    this.sessions.expectEnd('all');
     const drained = step(closeSubagents(this.subagents));
     const threads = [step(this.#workerHost.close()), step(this.#coldFolds.close())];
     await drained;
@@ -225,7 +232,8 @@ export async function buildHarness(
     logger,
     onEvent: (listener) => sessions.observers.on('session/event', listener),
   });
-  const sessions = new Sessions({ store, clock, logger, durability, projections });
+  const patienceMs = limits.stopGraceMs + STUCK_MS;
+  const sessions = new Sessions({ store, clock, logger, durability, patienceMs, projections });
   projections.register(subagentIdentity);
   projections.register(subagentTiming);
   const entry = foldEntry();
@@ -259,6 +267,7 @@ export async function buildHarness(
     clock,
     logger,
   });
+  parts.watch?.(workerHost);
   const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };

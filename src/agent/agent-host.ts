@@ -44,6 +44,8 @@ export type Parked = 'interrupt' | 'failure' | 'resume';
 export interface PreparedAgent {
   readonly agent: Agent;
   readonly parkedBy: Parked | undefined;
+  /** Something waits that opens a turn, unless it is parked. */
+  readonly hasTurn: boolean;
   /**
    * Resolves when all it needs to run is there, so that what fails here fails the start. After
    * an abort it rejects. Either way `dispose` is still due.
@@ -69,6 +71,8 @@ export interface PreparedAgent {
 /** Ownership, and what whoever manages an agent's life needs besides. Not for programs. */
 export interface ManagedHandle extends AgentHandle {
   readonly parkedBy: Parked | undefined;
+  /** See `PreparedAgent.hasTurn`. */
+  readonly hasTurn: boolean;
   /** See `PreparedAgent.halt`; what it owns is halted with it. */
   halt(cause: CancelCause, pending: PendingInput): void;
   /** Absent: what waits is discarded. */

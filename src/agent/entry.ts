@@ -59,6 +59,9 @@ export class Entry {
       get parkedBy() {
         return prepared.parkedBy;
       },
+      get hasTurn() {
+        return prepared.hasTurn;
+      },
       halt: (cause, pending) => this.halt(cause, pending),
       dispose: (pending) => this.dispose(pending === 'keep' ? 'keep' : 'discard'),
       [Symbol.asyncDispose]: () => this.dispose('discard'),
@@ -80,6 +83,7 @@ export class Entry {
     if (this.#ending.signal.aborted) return;
     // Set before anything is told: a listener may come here again.
     this.#ending.abort(ownerGone(this.agent));
+    this.#registries.sessions.expectEnd(this.#session);
     this.#prepared.halt(cause, pending);
     const { endings } = this.#registries;
     this.#others = Promise.allSettled([...endings].map((end) => end(this.agent, pending)));

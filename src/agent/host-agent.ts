@@ -72,8 +72,10 @@ export class HostAgent implements Agent, PreparedAgent {
       resumed: options.resumed,
       onAccepted: () => this.#phase.set('running'),
       onWake: () => this.#run(),
-      onWithdrawn: () => {
-        if (!this.#isTurnOpen && !this.#intake.mayOpenTurn) this.#phase.set('idle');
+      onSettled: () => {
+        if (this.#isTurnOpen || this.status === 'idle') return;
+        if (!this.#intake.mayOpenTurn) this.#phase.set('idle');
+        else if (this.#intake.hasCommittedTurn) this.#run();
       },
     });
   }
@@ -88,6 +90,10 @@ export class HostAgent implements Agent, PreparedAgent {
 
   get parkedBy(): Parked | undefined {
     return this.#intake.parkedBy;
+  }
+
+  get hasTurn(): boolean {
+    return this.#intake.hasTurn;
   }
 
   get inbox(): InboxView {
@@ -113,7 +119,8 @@ export class HostAgent implements Agent, PreparedAgent {
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
-    if (this.status === 'idle') return;
+    // Called from inside the announcement of a message, it is too late for that to be ignored.
+    if (this.status === 'idle' && !this.#intake.isAccepting) return;
     this.#intake.park('interrupt');
     if (this.#isTurnOpen) this.#cause ??= cause;
     // A batch that a reader holds cannot be taken back; its turn ends here.

@@ -9,6 +9,7 @@ import type { MessageId } from '../../protocol/ids.ts';
 import type { InboxTarget } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
 import type { Claimed } from '../session/untold.ts';
+import { nothingWaits, splice } from '../session/waiting.ts';
 import type { InboxView } from './agent.ts';
 
 /** Told after a change is in the log and in the lists, one message at a time. */
@@ -18,17 +19,10 @@ export interface InboxObserver {
   claimed(message: UserMessage, turn: number): void;
 }
 
-interface Splice {
-  readonly target: InboxTarget;
-  readonly start: number;
-  readonly removed: number;
-  readonly inserted: readonly UserMessage[];
-}
-
 export class Inbox implements InboxView {
   readonly #session: Session;
   readonly #observer: InboxObserver;
-  readonly #lists: Record<InboxTarget, UserMessage[]> = { 'next-turn': [], 'next-step': [] };
+  readonly #lists = nothingWaits();
   #claimed: Claimed[] = [];
 
   /**
@@ -41,13 +35,13 @@ export class Inbox implements InboxView {
     this.#observer = observer;
     for (const event of session.eventsFrom(session.header.seedLength ?? 0)) {
       if (event.type !== 'agent/inbox/spliced') continue;
-      const { target, start, removedCount = 0, inserted } = event.data;
+      const { target, start, removedCount = 0 } = event.data;
       if (start + removedCount > this.#lists[target].length) {
         throw new ArgumentError(
           `Cannot restore the inbox of "${session.id}": event ${event.seq} does not fit it.`,
         );
       }
-      this.#apply({ target, start, removed: removedCount, inserted });
+      splice(this.#lists, event.data);
     }
   }
 
@@ -83,7 +77,7 @@ export class Inbox implements InboxView {
     });
     // The frozen copy of the log, not the caller's object.
     const { inserted } = event.data;
-    this.#apply({ target, start, removed: 0, inserted });
+    splice(this.#lists, event.data);
     for (const copy of inserted) this.#observer.inserted(copy);
   }
 
@@ -133,7 +127,7 @@ export class Inbox implements InboxView {
   putBack(): void {
     for (const { target, messages } of this.#claimed.splice(0)) {
       this.#session.append('agent/inbox/spliced', { target, start: 0, inserted: messages });
-      this.#apply({ target, start: 0, removed: 0, inserted: messages });
+      splice(this.#lists, { target, start: 0, inserted: messages });
       for (const message of messages) this.#observer.inserted(message);
     }
   }
@@ -154,7 +148,7 @@ export class Inbox implements InboxView {
       removedCount: removed,
       inserted: [],
     });
-    this.#apply({ target, start: 0, removed, inserted: [] });
+    splice(this.#lists, { target, start: 0, removedCount: removed, inserted: [] });
     this.#claimed.push({ target, messages });
     return messages;
   }
@@ -169,12 +163,8 @@ export class Inbox implements InboxView {
       inserted: [],
       outcome: 'canceled',
     });
-    this.#apply({ target, start, removed: count, inserted: [] });
+    splice(this.#lists, { target, start, removedCount: count, inserted: [] });
     for (const message of messages) this.#observer.discarded(message);
-  }
-
-  #apply({ target, start, removed, inserted }: Splice): void {
-    this.#lists[target].splice(start, removed, ...inserted);
   }
 
   #find(id: MessageId): { target: InboxTarget; index: number } | undefined {

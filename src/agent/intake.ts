@@ -28,8 +28,11 @@ export interface IntakeOptions {
   onAccepted(): void;
   /** Its insertion is committed: it may be claimed. */
   onWake(): void;
-  /** An insertion could not be committed and was withdrawn; nothing of it ran. */
-  onWithdrawn(): void;
+  /**
+   * One that wakes nobody is committed, or one could not be and was withdrawn. What may open a
+   * turn, or whether anything may, is perhaps another now.
+   */
+  onSettled(): void;
 }
 
 export class Intake {
@@ -41,6 +44,10 @@ export class Intake {
   #parkedBy: Parked | undefined;
   /** What parked until messages were accepted of which none is committed yet. */
   #parkedBefore: Parked | undefined;
+  /** Counts what parked: whoever asked before can tell that something did since. */
+  #parkings = 0;
+  /** Messages that are being put into the inbox, and may open a turn: they are being told of. */
+  readonly #accepting: MessageId[] = [];
   /** Insertions that are being committed. The promise is that very insertion. */
   readonly #commits = new Map<MessageId, Promise<void>>();
 
@@ -70,15 +77,38 @@ export class Intake {
     return this.#parkedBy;
   }
 
-  /** Something waits that may open a turn now. */
-  get mayOpenTurn(): boolean {
-    if (this.#parkedBy !== undefined || this.#state !== 'open') return false;
+  /** Something waits that opens a turn, unless it is parked. */
+  get hasTurn(): boolean {
     const { nextTurn, nextStep } = this.inbox;
     return nextTurn.length > 0 || nextStep.some((message) => this.#waking.has(message.id));
   }
 
-  /** Some of it is committed: a turn that opens now has something to run. */
+  /** Something waits that may open a turn now. */
+  get mayOpenTurn(): boolean {
+    return this.#parkedBy === undefined && this.#state === 'open' && this.hasTurn;
+  }
+
+  /** Of what waits, something that woke the agent, and nothing parks it. */
+  get hasUnparkedWork(): boolean {
+    return this.mayOpenTurn && this.#waking.size > 0;
+  }
+
+  /** A waking message is in the inbox, and whoever put it there is not told yet. */
+  get isAccepting(): boolean {
+    return this.#accepting.length > 0;
+  }
+
+  /** Something of what was accepted is not committed or withdrawn yet. */
+  get isCommitting(): boolean {
+    return this.#commits.size > 0;
+  }
+
+  /**
+   * Some of it is committed: a turn that opens now has something to run. What was parked before
+   * messages came of which none is committed, may have to stay so.
+   */
   get hasCommittedTurn(): boolean {
+    if (this.#parkedBefore !== undefined) return false;
     const { nextTurn, nextStep } = this.inbox;
     const [first] = nextTurn;
     if (first !== undefined && this.#isCommitted(first)) return true;
@@ -96,9 +126,11 @@ export class Intake {
    */
   clear(): void {
     if (!this.#options.session.isPublishing) return this.inbox.clear();
-    const waiting = [...this.inbox.nextStep, ...this.inbox.nextTurn];
+    // One whose very insertion is being told is in no list yet.
+    const { nextStep, nextTurn } = this.inbox;
+    const waiting = [...nextStep, ...nextTurn].map(({ id }) => id).concat(this.#accepting);
     queueMicrotask(() => {
-      for (const { id } of waiting) this.inbox.remove(id);
+      for (const id of waiting) this.inbox.remove(id);
     });
   }
 
@@ -121,6 +153,7 @@ export class Intake {
   /** What waits stays until the next waking message: a turn was stopped, or failed. */
   park(by: Parked): void {
     this.#parkedBy = by;
+    this.#parkings++;
   }
 
   /**
@@ -154,26 +187,33 @@ export class Intake {
       );
     }
     // Known as waking before observers run, which may look at the message or discard it.
-    if (wakes) this.#waking.add(message.id);
+    const parkings = this.#parkings;
+    if (wakes) {
+      this.#waking.add(message.id);
+      this.#accepting.push(message.id);
+    }
     try {
       this.inbox.insert(target, message);
     } catch (error) {
       if (wakes && !this.inbox.has(message.id)) this.#waking.delete(message.id);
       throw error;
+    } finally {
+      if (wakes) this.#accepting.pop();
     }
     // An observer of the insertion may have ended the agent: then it waits for a later life. Or it
-    // took the message back: then nothing is to be run.
-    if (wakes && this.isOpen && this.inbox.has(message.id)) {
+    // took the message back: then nothing is to be run. Or it stopped the agent: that parked it.
+    if (wakes && this.isOpen && this.inbox.has(message.id) && this.#parkings === parkings) {
       this.#parkedBefore ??= this.#parkedBy;
       this.#parkedBy = undefined;
       this.#options.onAccepted();
     }
     const commit: Promise<void> = session.committed().then(
       () => {
+        if (wakes) this.#parkedBefore = undefined;
         this.#settle(message.id, commit);
-        if (!wakes) return;
-        this.#parkedBefore = undefined;
-        if (this.#state === 'open') this.#options.onWake();
+        if (this.#state !== 'open') return;
+        if (wakes) this.#options.onWake();
+        else this.#options.onSettled();
       },
       (error: unknown) => this.#withdraw(message.id, commit, error),
     );
@@ -189,18 +229,17 @@ export class Intake {
     // A message that was discarded may have been accepted again: that insertion has its own commit.
     if (this.#commits.get(id) === commit) this.inbox.remove(id);
     this.#settle(id, commit);
-    // As if it had never come: what waited before it waits on, and nobody would wake it.
-    if (this.#commits.size === 0) {
-      this.#parkedBy ??= this.#parkedBefore;
-      this.#parkedBefore = undefined;
-    }
     const { code, message } = toErrorRecord(thrown);
     observers.emit('agent/error', { agent, error: { code, message } });
-    this.#options.onWithdrawn();
+    this.#options.onSettled();
   }
 
   #settle(id: MessageId, commit: Promise<void>): void {
     if (this.#commits.get(id) === commit) this.#commits.delete(id);
+    if (this.#commits.size > 0) return;
+    // As if none had ever come: what waited before them waits on, and nobody would wake it.
+    this.#parkedBy ??= this.#parkedBefore;
+    this.#parkedBefore = undefined;
   }
 }
 

@@ -11,7 +11,7 @@ import type { Inheritance } from './commit-queue.ts';
 import type { SessionMeta } from './header.ts';
 import type { SessionObservations } from './observations.ts';
 import type { SessionProjections } from './projections/registry.ts';
-import type { PackedSession, SessionPersistence, StoredSession } from './store.ts';
+import type { SessionPersistence } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
@@ -22,6 +22,7 @@ import { assertTornDown } from '../base/teardown.ts';
 import { CommitQueue, KeptSession } from './commit-queue.ts';
 import { newHeader } from './header.ts';
 import { LogWatches } from './log-watches.ts';
+import { Patience } from './patience.ts';
 import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
@@ -59,6 +60,7 @@ export class Sessions extends StoredSessions {
   readonly #queue: CommitQueue;
   readonly #folds: KeptFolds;
   protected readonly watches: LogWatches;
+  readonly #patience: Patience;
   readonly #live = new Map<SessionId, Session>();
   readonly #kept = new Map<Session, KeptSession>();
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
@@ -72,14 +74,17 @@ export class Sessions extends StoredSessions {
     readonly clock: Clock;
     readonly logger: Logger;
     readonly durability?: Durability;
+    /** How long an end waits for the store, from the moment in which it is decided. */
+    readonly patienceMs?: number;
     /** What they fold is kept beside the logs, by a store that keeps checkpoints. */
     readonly projections?: SessionProjections;
   }) {
-    const { store, clock, logger, durability = 'full' } = options;
+    const { store, clock, logger, durability = 'full', patienceMs = 5_000 } = options;
     super();
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
+    this.#patience = new Patience(clock, patienceMs);
     this.#folds = new KeptFolds(store, options.projections);
     this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
@@ -203,20 +208,25 @@ export class Sessions extends StoredSessions {
     this.#keptOf(session).accept();
   }
 
-  /** Whether the store has a session of this id, live or not. @throws {StoreError} */
-  async isStored(id: SessionId): Promise<boolean> {
-    try {
-      await this.store.readFrom(id, Number.MAX_SAFE_INTEGER);
-      return true;
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
-      throw error;
-    }
-  }
-
   /** Write now. @throws {StoreError} of that write. */
   flush(session: Session): Promise<void> {
-    return this.#queue.flush(this.#keptOf(session));
+    const done = this.#queue.flush(this.#keptOf(session));
+    return this.#patience.hasBegun(session) ? this.inTime(session, done) : done;
+  }
+
+  /**
+   * The end of a session, or of all of them, is decided: from here on the store has the time that
+   * it is given to answer what that end waits for. Idempotent.
+   */
+  expectEnd(of: Session | 'all'): void {
+    if (of !== 'all') return this.#patience.begin(of);
+    for (const session of [...this.#kept.keys()]) this.#patience.begin(session);
+    this.#patience.begin(this);
+  }
+
+  /** Wait for the store on behalf of a session that ends. @throws {StoreError} `STORE_IO` */
+  inTime<T>(session: Session, answer: Promise<T>): Promise<T> {
+    return this.#patience.await(session, answer);
   }
 
   /**
@@ -240,32 +250,8 @@ export class Sessions extends StoredSessions {
     const kept = this.#kept.get(session);
     if (kept === undefined) return;
     if (this.#live.get(session.id) === session) return this.leave(session);
-    await this.#giveUp(kept).finally(() => this.#folds.leave(session));
-  }
-
-  /**
-   * A session as it stands: a live one with its events so far, perhaps inside a turn; a stored
-   * one as it would be resumed, with nothing written.
-   */
-  async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
-    await this.#left(id, signal);
-    const live = this.#live.get(id);
-    if (live !== undefined) return { header: live.header, events: live.events };
-    const { header, events } = await this.store.inspect(id, signal);
-    return { header, events: [...events, ...storedClosers(header, events)] };
-  }
-
-  /**
-   * A session that is not live, as it is stored: packed, where the store can give it so, and
-   * without what would close a turn in it. `undefined` for one that is live.
-   */
-  async readStored(
-    id: SessionId,
-    signal?: AbortSignal,
-  ): Promise<PackedSession | StoredSession | undefined> {
-    await this.#left(id, signal);
-    if (this.#live.has(id)) return undefined;
-    return this.store.inspectPacked?.(id, signal) ?? this.store.inspect(id, signal);
+    const givenUp = this.#giveUp(kept).finally(() => this.#folds.leave(session));
+    await this.inTime(session, givenUp);
   }
 
   /** Leave every session, then close the store. Idempotent. */
@@ -275,12 +261,15 @@ export class Sessions extends StoredSessions {
   }
 
   async #close(): Promise<void> {
+    this.expectEnd('all');
     const failures: unknown[] = [];
+    const inTime = (answer: Promise<void>): Promise<void> =>
+      this.#patience.await(this, answer).catch((error: unknown) => void failures.push(error));
     const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
-    await this.#queue.settled();
+    await inTime(this.#queue.settled());
     this.watches.close();
-    await this.store.close().catch((error: unknown) => void failures.push(error));
+    await inTime(this.store.close());
     assertTornDown('The store', failures);
   }
 
@@ -290,9 +279,11 @@ export class Sessions extends StoredSessions {
     kept.isLeaving = true;
     // What is appended while a flush runs is flushed too.
     while (kept.phase === 'kept' && !kept.isStored && failures.length === 0) {
-      await this.#queue.flush(kept).catch((error: unknown) => void failures.push(error));
+      const flushed = this.#queue.flush(kept);
+      await this.inTime(session, flushed).catch((error: unknown) => void failures.push(error));
     }
-    await this.#giveUp(kept).catch((error: unknown) => void failures.push(error));
+    const givenUp = this.#giveUp(kept);
+    await this.inTime(session, givenUp).catch((error: unknown) => void failures.push(error));
     // Only now, that the store alone tells of it: at no instant do both not.
     this.#live.delete(session.id);
     this.observers.emit('session/disposed', { session });
@@ -307,7 +298,7 @@ export class Sessions extends StoredSessions {
     this.#kept.delete(session);
     try {
       // A write of it may be in flight: the lease outlives it.
-      await this.#queue.settled();
+      if (phase !== 'held') await this.#queue.settled();
       if (kept.hasRow && phase !== 'lost') await this.store.release([session.id]);
     } finally {
       if (this.#loaded.get(session.id) === session) this.#loaded.delete(session.id);
@@ -363,7 +354,7 @@ export class Sessions extends StoredSessions {
   }
 
   protected async reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void> {
-    await this.#left(id, signal);
+    await this.left(id, signal);
     signal?.throwIfAborted();
     this.assertOpen();
     if (this.#live.has(id) || this.#loaded.has(id)) {
@@ -374,7 +365,7 @@ export class Sessions extends StoredSessions {
   }
 
   /** A former life of this id has left, whether or not its last write worked. */
-  async #left(id: SessionId, signal: AbortSignal | undefined): Promise<void> {
+  protected async left(id: SessionId, signal: AbortSignal | undefined): Promise<void> {
     const leaving = this.#leaving.get(id)?.catch(() => {});
     if (leaving !== undefined) await raceSignal(leaving, signal);
   }

@@ -111,6 +111,15 @@ export interface SessionPersistence {
    */
   vacuum?(signal?: AbortSignal): Promise<void>;
   /**
+   * As `list`, of all that descends from these sessions, `levels` deep (1: their children). These
+   * themselves are not among them. Absent: `list` is asked.
+   */
+  listBelow?(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+  ): Promise<readonly SessionHeader[]>;
+  /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.
    * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it; it names

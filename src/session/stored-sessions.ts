@@ -6,11 +6,13 @@ import type { LogWatches } from './log-watches.ts';
 import type { Offline } from './offline.ts';
 import type { RemoveOptions } from './removal.ts';
 import type { Session } from './session.ts';
-import type { SessionPersistence } from './store.ts';
+import type { PackedSession, SessionPersistence, StoredSession } from './store.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { exportLines } from './export-lines.ts';
 import { follow } from './follow.ts';
 import { importLines } from './import-lines.ts';
 import { removeSessions } from './removal.ts';
+import { storedClosers } from './repair.ts';
 
 /** What can be done with sessions whether or not they are live. */
 export abstract class StoredSessions {
@@ -19,11 +21,48 @@ export abstract class StoredSessions {
 
   /** The live sessions, in the order they were entered. */
   abstract list(): readonly Session[];
-  /** Whether the store has a session of this id, live or not. @throws {StoreError} */
-  abstract isStored(id: SessionId): Promise<boolean>;
+  abstract get(id: SessionId): Session | undefined;
   protected abstract assertOpen(): void;
   /** See `Offline`. */
   protected abstract reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void>;
+  /** A former life of this id has left, whether or not its last write worked. */
+  protected abstract left(id: SessionId, signal: AbortSignal | undefined): Promise<void>;
+
+  /** Whether the store has a session of this id, live or not. @throws {StoreError} */
+  async isStored(id: SessionId): Promise<boolean> {
+    try {
+      await this.store.readFrom(id, Number.MAX_SAFE_INTEGER);
+      return true;
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
+      throw error;
+    }
+  }
+
+  /**
+   * A session as it stands: a live one with its events so far, perhaps inside a turn; a stored
+   * one as it would be resumed, with nothing written.
+   */
+  async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
+    await this.left(id, signal);
+    const live = this.get(id);
+    if (live !== undefined) return { header: live.header, events: live.events };
+    const { header, events } = await this.store.inspect(id, signal);
+    return { header, events: [...events, ...storedClosers(header, events)] };
+  }
+
+  /**
+   * A session that is not live, as it is stored: packed, where the store can give it so, and
+   * without what would close a turn in it. `undefined` for one that is live.
+   */
+  async readStored(
+    id: SessionId,
+    signal?: AbortSignal,
+  ): Promise<PackedSession | StoredSession | undefined> {
+    await this.left(id, signal);
+    if (this.get(id) !== undefined) return undefined;
+    return this.store.inspectPacked?.(id, signal) ?? this.store.inspect(id, signal);
+  }
 
   /**
    * The log of one session, event by event as it is pulled: what is stored, then what a live

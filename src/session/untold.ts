@@ -1,5 +1,6 @@
 import type { UserMessage } from '../../protocol/content.ts';
 import type { InboxTarget, SessionEvent } from '../../protocol/session-events.ts';
+import { nothingWaits, splice } from './waiting.ts';
 
 /** Messages that were taken from the front of one list. */
 export interface Claimed {
@@ -15,7 +16,7 @@ export interface Claimed {
  * @param events an agent's own, without what a seed gave it
  */
 export function untoldClaims(events: readonly SessionEvent[]): readonly Claimed[] {
-  const lists: Record<InboxTarget, UserMessage[]> = { 'next-turn': [], 'next-step': [] };
+  const waiting = nothingWaits();
   let untold: Claimed[] = [];
   let isOpen = false;
   for (const event of events) {
@@ -31,8 +32,8 @@ export function untoldClaims(events: readonly SessionEvent[]): readonly Claimed[
         untold = [];
         break;
       case 'agent/inbox/spliced': {
-        const { target, start, removedCount = 0, inserted, outcome } = event.data;
-        const messages = lists[target].splice(start, removedCount, ...inserted);
+        const { target, outcome } = event.data;
+        const messages = splice(waiting, event.data);
         if (isOpen && messages.length > 0 && outcome === undefined) {
           untold.push({ target, messages });
         }

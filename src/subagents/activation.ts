@@ -1,6 +1,7 @@
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
-import type { ManagedHandle } from '../agent/agent-host.ts';
+import type { ManagedHandle, PendingInput } from '../agent/agent-host.ts';
+import type { Waiting } from '../session/waiting.ts';
 import type { SubagentEnd } from './lifecycle.ts';
 
 export type ActivationState = 'running' | 'waiting' | 'settled';
@@ -18,18 +19,20 @@ export class Activation {
   readonly boundary: number;
   /** The child and all that were above it when it was published: who may stop it. */
   readonly ancestry: WeakSet<Agent>;
-  /** Messages it was given here that have not left its inbox. */
-  readonly accepted = new Set<MessageId>();
+  /** What an earlier life left waiting there. */
+  readonly waitedBefore: Waiting;
+  /** Messages that could not be kept, of which whoever sent them was told. */
+  readonly withdrawn = new Set<MessageId>();
   /** Children of its own that are resident. */
   readonly owned = new Set<Activation>();
   /** The resident parent that waits for it; top-level parents wait for nobody. */
   owner: Activation | undefined;
   /** A message of this residency was kept: its end is to be told. */
   hasAccepted = false;
-  /** Waiting messages that its end threw away. */
-  discarded = 0;
   /** Present from the moment its end is decided: the cutoff of everything. */
   disposal: Promise<void> | undefined;
+  /** What its end makes of what waits. Once it is to be discarded, it is. */
+  pending: PendingInput = 'keep';
   /** It is about to be judged. */
   isUnderReview = false;
   /** Tells the end; absent until the start was told. */
@@ -51,7 +54,9 @@ export class Activation {
     this.handle = handle;
     this.label = label;
     this.parentId = parentId;
-    this.boundary = handle.agent.session.seq;
+    const { session, inbox } = handle.agent;
+    this.boundary = session.seq;
+    this.waitedBefore = { 'next-turn': [...inbox.nextTurn], 'next-step': [...inbox.nextStep] };
     this.ancestry = new WeakSet([handle.agent, ...lineage]);
   }
 
@@ -65,11 +70,11 @@ export class Activation {
 
   /**
    * Messages that a failure parked stay in the store and keep nobody resident; those that an
-   * interrupt parked are about to be gone on with.
+   * interrupt parked are about to be gone on with, whoever sent them.
    */
   get state(): ActivationState {
-    if (this.agent.status === 'running') return 'running';
-    if (this.accepted.size > 0 && this.handle.parkedBy !== 'failure') return 'running';
+    const { parkedBy, hasTurn } = this.handle;
+    if (this.agent.status === 'running' || (hasTurn && parkedBy === 'interrupt')) return 'running';
     return this.owned.size > 0 ? 'waiting' : 'settled';
   }
 

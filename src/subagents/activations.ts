@@ -6,12 +6,12 @@
  */
 import { printed, toErrorRecord } from '../../protocol/error-record.ts';
 import { SubagentError } from '../../protocol/errors.ts';
-import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import type { SessionId } from '../../protocol/ids.ts';
 import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { ManagedHandle, PendingInput } from '../agent/agent-host.ts';
 import type { Agents } from '../agent/agents.ts';
-import { deferred, joinSignals } from '../base/deferred.ts';
+import { deferred, joinSignals, raceSignal } from '../base/deferred.ts';
 import { KeyLock } from '../base/key-lock.ts';
 import type { Logger } from '../base/logger.ts';
 import { teardownFailed } from '../base/teardown.ts';
@@ -22,7 +22,7 @@ import type { Admission } from './admission.ts';
 import type { SubagentLifecycle } from './lifecycle.ts';
 import { idOf, isLive, lineageOf } from './lineage.ts';
 import { deliverNotice } from './notices.ts';
-import { failedSettlement, isTold, settlementOf } from './settlement.ts';
+import { FAILED, NO_FATES, fatesOf, outcomeOf } from './settlement.ts';
 import type { Settlement } from './settlement.ts';
 
 export interface ActivationServices {
@@ -68,12 +68,8 @@ export class Activations {
     observers.on('agent/status', ({ agent, status }) => {
       if (status === 'idle') this.#poke(agent);
     });
-    observers.on('agent/inbox/claimed', ({ agent, message }) => this.#left(agent, message.id));
-    observers.on('agent/inbox/discarded', ({ agent, message }) => {
-      const activation = this.of(agent);
-      if (activation?.disposal !== undefined && isTold(message)) activation.discarded++;
-      this.#left(agent, message.id);
-    });
+    // What waited may have been all that kept an idle one here.
+    observers.on('agent/inbox/discarded', ({ agent }) => this.#poke(agent));
     observers.on('agent/disposed', ({ agent }) => services.admission.forget(agent));
     services.sessions?.observers.on('session/lost', ({ session }) => {
       const agent = services.agents.get(session.id);
@@ -119,19 +115,14 @@ export class Activations {
     const { agents, admission, lifecycle } = this.services;
     const { childId, parent, provider, label, signal, build } = birth;
     admission.assertOpen(parent);
-    const done = deferred<void>();
     const lineage = lineageOf(agents, parent);
-    const ending = new AbortController();
-    const materialisation = { lineage, ending, settled: done.promise };
-    this.#materialising.add(materialisation);
-    const joined = joinSignals([signal, ending.signal]);
-    try {
-      const handle = await build(joined.signal);
+    return this.#materialise(lineage, signal, async (ending) => {
+      const handle = await build(ending);
       // No await from here to the return.
       const activation = new Activation(handle, { label, parentId: parent.id, lineage });
       this.#resident.set(childId, activation);
       try {
-        joined.signal.throwIfAborted();
+        ending.throwIfAborted();
         this.assertAdmits(parent);
         activation.ownedBy(this.of(parent));
         activation.end = lifecycle.start(parent, { provider, id: childId, local: true });
@@ -143,6 +134,33 @@ export class Activations {
         throw error;
       }
       return activation;
+    });
+  }
+
+  /**
+   * Wait for what others do before a child of this parent is made or told: not beyond the
+   * caller's signal, nor the tick in which what belongs to the parent is being ended. What comes
+   * later is dropped.
+   */
+  waitFor<T>(parent: Agent, signal: AbortSignal, begin: () => T | PromiseLike<T>): Promise<T> {
+    return this.#materialise(lineageOf(this.services.agents, parent), signal, (ending) =>
+      raceSignal(Promise.resolve(begin()), ending),
+    );
+  }
+
+  /** `giveUp` ends it, and waits for it. */
+  async #materialise<T>(
+    lineage: readonly Agent[],
+    signal: AbortSignal,
+    work: (ending: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const done = deferred<void>();
+    const ending = new AbortController();
+    const materialisation = { lineage, ending, settled: done.promise };
+    this.#materialising.add(materialisation);
+    const joined = joinSignals([signal, ending.signal]);
+    try {
+      return await work(joined.signal);
     } finally {
       joined.release();
       this.#materialising.delete(materialisation);
@@ -189,28 +207,20 @@ export class Activations {
       );
     }
     if (activation.parentId !== parent.id) throw notYours(activation.id, parent);
-    activation.ownedBy(this.of(parent));
-    this.account(activation, message.id, () => activation.agent.followup(message));
+    activation.agent.followup(message);
     // Asked for in this span: a write that fails before it is asked for would be made again, and
     // the message be withdrawn all the same.
-    const kept = activation.agent.session.committed().then(() => {
-      activation.hasAccepted = true;
-    });
+    const kept = activation.agent.session.committed().then(
+      () => {
+        activation.hasAccepted = true;
+      },
+      (error: unknown) => {
+        activation.withdrawn.add(message.id);
+        throw error;
+      },
+    );
     kept.catch(() => {});
     return { kept };
-  }
-
-  /** Send something waking to a resident child, which is running until that has left its inbox. */
-  account(activation: Activation | undefined, id: MessageId, send: () => void): void {
-    if (activation === undefined) return send();
-    activation.accepted.add(id);
-    try {
-      send();
-    } catch (error) {
-      activation.accepted.delete(id);
-      this.review(activation);
-      throw error;
-    }
   }
 
   /** Judge, under its lock, whether a child is settled, and open its end in the same section. */
@@ -227,16 +237,33 @@ export class Activations {
   /**
    * End a residency and those it owns. Memoised; its presence is the cutoff. In this tick all of
    * them are told to stop, from the top down; they are released from the bottom up.
+   *
+   * An end that discards may come to one that keeps what waits. Until the child has left the
+   * registry that is thrown away still; from then on it belongs to the child's next residency.
    * @throws {SubagentError} (rejects) `ACTIVATION_TEARDOWN_FAILED`, after everything was tried
    */
   end(activation: Activation, pending: PendingInput): Promise<void> {
-    if (activation.disposal !== undefined) return activation.disposal;
+    if (activation.disposal !== undefined) {
+      if (pending === 'discard') this.#discard(activation);
+      return activation.disposal;
+    }
     const { promise, resolve } = deferred<void>();
     activation.disposal = promise;
+    activation.pending = pending;
     promise.catch(() => {});
     activation.handle.halt({ kind: 'parent' }, pending);
-    resolve(this.#release(activation, this.endOwned(activation, pending), pending));
+    resolve(this.#release(activation, this.endOwned(activation, pending)));
     return promise;
+  }
+
+  #discard(activation: Activation): void {
+    const { agent, id, pending } = activation;
+    if (pending === 'discard' || this.#lost.has(agent)) return;
+    if (this.services.agents.get(id) !== agent) return;
+    activation.pending = 'discard';
+    // It was told to stop before: this takes away what waits, and says nothing else to it.
+    agent.cancel({ kind: 'parent' });
+    void this.endOwned(activation, 'discard');
   }
 
   /** As `end`, for nobody who waits for it: a failure is logged. */
@@ -249,11 +276,7 @@ export class Activations {
     return [...owned].map((child) => this.end(child, pending));
   }
 
-  async #release(
-    activation: Activation,
-    owned: readonly Promise<void>[],
-    pending: PendingInput,
-  ): Promise<void> {
+  async #release(activation: Activation, owned: readonly Promise<void>[]): Promise<void> {
     const { agent, handle, id } = activation;
     const failures: unknown[] = [];
     const step = async (work: () => Promise<void>): Promise<void> => {
@@ -266,11 +289,14 @@ export class Activations {
     for (const child of owned) await step(() => child);
     await step(() => agent.whenIdle());
     await this.#flush(activation);
-    let settlement: Settlement | undefined;
-    await step(async () => void (settlement = settlementOf(activation)));
-    await step(() => handle.dispose(pending));
-    const told = settlement ?? EMPTY;
-    await this.#tell(activation, failures.length === 0 ? told : failedSettlement(told));
+    let outcome = FAILED;
+    let fates = NO_FATES;
+    await step(async () => void (outcome = outcomeOf(activation)));
+    await step(() => handle.dispose(activation.pending));
+    // Only now nothing is accepted, claimed or thrown away any more.
+    if (outcome !== FAILED) await step(async () => void (fates = fatesOf(activation)));
+    // One that could not be released: what it said before cannot be relied on.
+    await this.#tell(activation, { ...(failures.length === 0 ? outcome : FAILED), ...fates });
     if (failures.length > 0) throw teardownFailed(`The subagent "${id}"`, failures);
   }
 
@@ -295,7 +321,10 @@ export class Activations {
     const isHeard = parent !== undefined && !this.#lost.has(parent) && !this.#lost.has(agent);
     // Published and never given anything that was kept: nobody waits to hear of it.
     if (isHeard && activation.end !== undefined && hasAccepted) {
-      await deliverNotice(this, activation, settlement).catch((error: unknown) => {
+      const told = deliverNotice(this, activation, settlement);
+      // Kept with the parent's next write, if the store does not answer now.
+      const inTime = this.services.sessions?.inTime(agent.session, told) ?? told;
+      await inTime.catch((error: unknown) => {
         this.#warn(activation, error, 'A parent could not be told of its child.');
       });
     }
@@ -312,11 +341,6 @@ export class Activations {
     if (activation !== undefined) this.review(activation);
   }
 
-  #left(agent: Agent, id: MessageId): void {
-    const activation = this.of(agent);
-    if (activation?.accepted.delete(id) === true) this.review(activation);
-  }
-
   #warn(
     activation: Activation,
     error: unknown,
@@ -325,8 +349,6 @@ export class Activations {
     this.services.logger.warn({ child: activation.id, error: toErrorRecord(error) }, text);
   }
 }
-
-const EMPTY: Settlement = { stopReason: 'error', output: [], waiting: 0, discarded: 0 };
 
 /**
  * As `assertAdmits`, for whatever a caller gives as the parent.

@@ -8,7 +8,6 @@ import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
-import { raceSignal } from '../base/deferred.ts';
 import { newId } from '../base/ids.ts';
 import { originOf } from '../session/session.ts';
 import type { Activations } from './activations.ts';
@@ -76,7 +75,15 @@ interface Plan {
 
 /**
  * Make a continuable child and have it accept its task. Up to the call of the provider everything
- * is checked in the tick of this call.
+ * is checked in the tick of this call. A rejection leaves nothing behind.
+ *
+ * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
+ *   `PERSISTENCE_UNAVAILABLE`, `DUPLICATE_CHILD`, `NO_PROVIDER`, `UNSUPPORTED_CAPABILITY`,
+ *   `ACTIVATION_SETUP_REVOKED`, `CAPACITY`
+ * @throws {SubagentDepthError} (rejects) when the child would be too deep
+ * @throws {StoreError} (rejects) when its task could not be kept
+ * @throws {ArgumentError} (rejects) for anything else that is wrong with the spec
+ * Whatever the signal was aborted with, and what the provider or a setup throws, is passed on.
  */
 export async function startContinuable(
   context: ContinuableContext,
@@ -92,12 +99,9 @@ export async function startContinuable(
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());
   const { agents } = activations.services;
-  const assertFree = (): void => {
-    if (agents.get(childId) !== undefined || sessions.get(childId) !== undefined) {
-      throw duplicate(childId);
-    }
-  };
-  assertFree();
+  const isLive = (): boolean =>
+    agents.get(childId) !== undefined || sessions.get(childId) !== undefined;
+  if (isLive()) throw duplicate(childId);
   const depth = childDepth(parent, smaller(request.maxDepth, maxDepth));
   const agentOptions = childOptions(parent, request.agentOptions, depth);
   const descriptor = snapshotDescriptor({
@@ -114,8 +118,11 @@ export async function startContinuable(
   const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
   signal.throwIfAborted();
   // Data is all it can bring, so one that does not look at the signal is let go of.
-  const preparing = preparationOf(providers, provider)({ sessionId: childId, parent, signal });
-  const seed = seedOf(provider, await raceSignal(Promise.resolve(preparing), signal));
+  const prepare = preparationOf(providers, provider);
+  const prepared = await activations.waitFor(parent, signal, () =>
+    prepare({ sessionId: childId, parent, signal }),
+  );
+  const seed = seedOf(provider, prepared);
   const assertWanted = (): void => {
     signal.throwIfAborted();
     activations.assertAdmits(parent);
@@ -123,14 +130,14 @@ export async function startContinuable(
   assertWanted();
   const { activation, kept } = await activations.lock.run(childId, async () => {
     assertWanted();
-    assertFree();
-    if (spec.childId !== undefined) {
-      const isStored = await raceSignal(sessions.isStored(childId), signal);
-      assertWanted();
-      assertFree();
-      if (isStored) throw duplicate(childId);
-    }
-    const begun = await begin(context, plan, seed);
+    const begun = await begin(context, plan, seed).catch(async (error: unknown) => {
+      // Whoever makes the agent refuses an id that is live, or stored, by now: also one that was
+      // taken by somebody who knows nothing of this lock.
+      if (!(error instanceof ArgumentError)) throw error;
+      const isTaken =
+        isLive() || (await activations.waitFor(parent, signal, () => sessions.isStored(childId)));
+      throw isTaken ? duplicate(childId) : error;
+    });
     // From here to the acceptance there is no await. What happened since its publication, a drain
     // or an abort by a listener, is seen here, and the child goes again without a trace.
     try {

@@ -11,19 +11,23 @@ import { notYours } from './activations.ts';
 import type { Activations } from './activations.ts';
 import { idOf, isLive, lineageOf } from './lineage.ts';
 
-/** All of them, for good. */
+/**
+ * All of them, for good.
+ * @throws {SubagentError} (rejects) `ACTIVATION_TEARDOWN_FAILED`, after all were released
+ */
 export async function drainAll(activations: Activations, pending: PendingInput): Promise<void> {
   activations.services.admission.closeAll();
-  const open = (): Promise<void>[] => endTopmost(activations, activations.list(), pending);
-  const ends = open();
-  // What was being made when admission closed ends by itself; what got through is ended here.
+  const ends = endTopmost(activations, activations.list(), pending);
+  // What is being made is not resident yet, and becomes nothing any more: it ends by itself.
   await activations.giveUp('all');
-  await settleAll([...ends, ...open()]);
+  await settleAll(ends);
 }
 
 /**
  * All below these very agents, which take on nothing new from this tick on. They themselves stay.
  * Drains of one root join.
+ * @throws {ArgumentError} (rejects) for anything but a list of agents, before anything is ended
+ * @throws {SubagentError} (rejects) `ACTIVATION_TEARDOWN_FAILED`, after all were released
  */
 export async function drainDescendants(
   activations: Activations,
@@ -39,28 +43,27 @@ export async function drainDescendants(
   }
   const roots = [...new Set(parents)].filter((parent) => isLive(agents, parent));
   if (roots.length === 0) return;
-  const below = (): Activation[] =>
-    activations
-      .list()
-      .filter((one) => roots.some((root) => one.agent !== root && one.ancestry.has(root)));
-  for (const root of roots) admission.close(root, []);
-  const open = (): Promise<void>[] => {
-    const selected = below();
-    for (const root of roots) {
-      for (const { ancestry, agent } of selected) {
-        if (ancestry.has(root)) admission.close(root, membersOf(activations, root, agent));
-      }
-    }
-    return endTopmost(activations, selected, pending);
-  };
-  const ends = open();
+  // By what was recorded: one between that has left the registry hides nobody.
+  const below = activations
+    .list()
+    .filter((one) => roots.some((root) => one.agent !== root && one.ancestry.has(root)));
+  for (const root of roots) {
+    const members = below.filter(({ ancestry }) => ancestry.has(root));
+    admission.close(
+      root,
+      members.flatMap(({ agent }) => membersOf(activations, root, agent)),
+    );
+  }
+  const ends = endTopmost(activations, below, pending);
   await activations.giveUp(roots);
-  await settleAll([...ends, ...open()]);
+  await settleAll(ends);
 }
 
 /**
  * Some children of this very parent, and what they own.
- * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended
+ * @throws {ArgumentError} (rejects) for anything but a list of ids
+ * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended;
+ *   `ACTIVATION_TEARDOWN_FAILED` after all were released
  */
 export async function drainChildren(
   activations: Activations,

@@ -6,7 +6,6 @@ import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
-import { raceSignal } from '../base/deferred.ts';
 import type { Activation } from './activation.ts';
 import { assertParent, notYours, persistence } from './activations.ts';
 import { composeChild, readableMessage } from './child-composition.ts';
@@ -29,7 +28,15 @@ const OPTIONS = {
 /** What only the runtime says: its own bookkeeping reads them. */
 const OURS: readonly string[] = ['subagent-settled', 'subagent-report'];
 
-/** One more message for a child of this parent, resident or not. */
+/**
+ * One more message for a child of this parent, resident or not.
+ *
+ * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
+ *   `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`, `CAPACITY`, `ACTIVATION_SETUP_REVOKED`
+ * @throws {StoreError} (rejects) when it could not be kept
+ * @throws {ArgumentError} (rejects) for content without text, or wrong options
+ * Whatever the signal was aborted with is passed on.
+ */
 export async function followup(
   context: ContinuableContext,
   parent: Agent,
@@ -61,7 +68,8 @@ export async function followup(
     });
     // Whoever is in front may take long: an abort ends this wait. Once it is this one's turn the
     // abort is its own to see, which leaves nothing behind.
-    const routed = await raceSignal(routing, signal).catch((error: unknown) => {
+    const waiting = activations.waitFor(parent, signal, () => routing);
+    const routed = await waiting.catch((error: unknown) => {
       if (isRouted) return routing;
       throw error;
     });
@@ -69,14 +77,15 @@ export async function followup(
       await routed.kept;
       return { messageId: message.id };
     }
-    await raceSignal(
-      routed.released.catch(() => {}),
-      signal,
-    );
+    const { released } = routed;
+    await activations.waitFor(parent, signal, () => released.catch(() => {}));
   }
 }
 
-/** Bring a settled child back from the store. Under its lock. */
+/**
+ * Bring a settled child back from the store. Under its lock.
+ * @throws {SubagentError} (rejects) as `followup`; whatever else fails is its `NOT_RESUMABLE`
+ */
 async function resume(
   { activations, setups }: ContinuableContext,
   parent: Agent,
@@ -92,9 +101,10 @@ async function resume(
     if (live.session.header.parentSession !== parent.id) throw notYours(childId, parent);
     throw notResumable(childId, 'it is live, and nobody continues it here', { isFinal: false });
   }
-  const reading = sessions.inspect(childId, signal);
-  const { header, events } = await raceSignal(reading, signal).catch((error: unknown) => {
+  const reading = activations.waitFor(parent, signal, () => sessions.inspect(childId, signal));
+  const { header, events } = await reading.catch((error: unknown) => {
     signal.throwIfAborted();
+    activations.assertAdmits(parent);
     const isFinal = error instanceof StoreError && error.code === 'SESSION_NOT_FOUND';
     throw notResumable(childId, 'it is unavailable', { isFinal, cause: error });
   });

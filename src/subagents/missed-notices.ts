@@ -10,8 +10,10 @@ import { createUserMessage } from '../agent/agent.ts';
 import { finalOutput } from '../session/output.ts';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
+import type { SessionPersistence } from '../session/store.ts';
+import { waitingIn } from '../session/waiting.ts';
 import { foldSubagentDescriptor } from './descriptor.ts';
-import { isTold, noticeOf, stopReasonOf } from './settlement.ts';
+import { foldFates, noticeOf, stopReasonOf } from './settlement.ts';
 
 type Splice = SessionEventOf<'agent/inbox/spliced'>['data'];
 
@@ -29,10 +31,10 @@ export async function missedNotices(
   const lists = waitingIn(own);
   const splices: Splice[] = [];
   // A store that cannot be read now is no reason to keep the parent from going on.
-  const headers = await sessions.store.list(signal).catch(() => []);
+  const headers = await childrenOf(sessions.store, parent.id, signal).catch(() => []);
   signal?.throwIfAborted();
   for (const header of headers) {
-    if (header.parentSession !== parent.id || sessions.get(header.id) !== undefined) continue;
+    if (sessions.get(header.id) !== undefined) continue;
     const missed = await noticeFor(sessions, header, told.get(header.id) ?? 0, signal).catch(
       () => undefined,
     );
@@ -48,6 +50,15 @@ export async function missedNotices(
   return splices;
 }
 
+async function childrenOf(
+  store: SessionPersistence,
+  id: SessionId,
+  signal: AbortSignal | undefined,
+): Promise<readonly SessionHeader[]> {
+  if (store.listBelow !== undefined) return store.listBelow([id], 1, signal);
+  return (await store.list(signal)).filter(({ parentSession }) => parentSession === id);
+}
+
 /** Rejects when the child cannot be read: it is listed as such, and nothing is known of its end. */
 async function noticeFor(
   sessions: Sessions,
@@ -55,28 +66,25 @@ async function noticeFor(
   toldTurn: number,
   signal: AbortSignal | undefined,
 ): Promise<UserMessage | undefined> {
-  // As it is stored: a turn that the crash cut off has no end yet.
-  const { events } = await sessions.store.inspect(id, signal);
-  const own = events.slice(seedLength);
+  // As it is stored: a turn that the crash cut off has no end yet. What it inherited is not read.
+  const own = await sessions.store.readFrom(id, seedLength, signal);
   const descriptor = foldSubagentDescriptor(own);
   if (descriptor?.mode !== 'continuable') return undefined;
   const last = own.findLast(({ type }) => type === 'turn/start' || type === 'turn/end');
   if (last?.type !== 'turn/end' || last.data.turn <= toldTurn) return undefined;
-  const lists = waitingIn(own);
-  const waiting = [...lists['next-turn'], ...lists['next-step']].filter(isTold).length;
-  const { kind } = last.data.reason;
-  // With more to do it had not settled, unless that was parked by a failure.
-  if (waiting > 0 && kind !== 'error' && kind !== 'blocked') return undefined;
   const from = own.findLastIndex(({ type, data }) => type === 'turn/end' && data.turn === toldTurn);
   const residency = own.slice(from + 1);
+  const fates = foldFates(residency, waitingIn(own.slice(0, from + 1)));
+  const { kind } = last.data.reason;
+  // With more to do it had not settled, unless that was parked by a failure.
+  if (fates.waiting > 0 && kind !== 'error' && kind !== 'blocked') return undefined;
   const circumstances = { isCut: false, hasFailed: false, hasAccepted: true };
   const { content, source } = noticeOf(
     { id, label: descriptor.label, lastTurn: last.data.turn },
     {
       stopReason: stopReasonOf(residency, circumstances),
       output: finalOutput(residency) ?? [],
-      waiting,
-      discarded: 0,
+      ...fates,
     },
   );
   return createUserMessage(content, source);
@@ -94,14 +102,4 @@ function toldTurns(own: readonly SessionEvent[]): ReadonlyMap<SessionId, number>
     }
   }
   return told;
-}
-
-function waitingIn(own: readonly SessionEvent[]): Record<Splice['target'], UserMessage[]> {
-  const lists: Record<Splice['target'], UserMessage[]> = { 'next-turn': [], 'next-step': [] };
-  for (const event of own) {
-    if (event.type !== 'agent/inbox/spliced') continue;
-    const { target, start, removedCount = 0, inserted } = event.data;
-    lists[target].splice(start, removedCount, ...inserted);
-  }
-  return lists;
 }

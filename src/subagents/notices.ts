@@ -1,4 +1,4 @@
-import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import type { SessionId } from '../../protocol/ids.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { Agents } from '../agent/agents.ts';
@@ -7,11 +7,10 @@ import type { Admission } from './admission.ts';
 import { noticeOf } from './settlement.ts';
 import type { Settlement } from './settlement.ts';
 
-/** Who else is resident, and how something waking is sent to one of them. */
+/** Who else is resident. */
 interface Residents {
   readonly services: { readonly agents: Agents; readonly admission: Admission };
   of(agent: Agent): Activation | undefined;
-  account(activation: Activation | undefined, id: MessageId, send: () => void): void;
 }
 
 /**
@@ -39,19 +38,27 @@ export async function deliverNotice(
     if (isQueued) agents.enqueue(parent, message);
     else parent.inject(message);
   } else if (isQueued || parent.status === 'idle') {
-    residents.account(resident, message.id, () => parent.followup(message));
+    parent.followup(message);
   } else {
-    residents.account(resident, message.id, () => parent.steer(message));
+    parent.steer(message);
   }
   await parent.session.committed();
 }
 
-function hasToQueue({ inbox, session }: Agent, childId: SessionId): boolean {
+function hasToQueue(parent: Agent, childId: SessionId): boolean {
+  if (hasQueued(parent, childId)) return true;
   // An idle parent is running from its first notice on, before that has opened a turn.
-  const isBetweenTurns = session.open === undefined;
-  return inbox.nextTurn.some(({ source }) => {
-    if (source.kind === 'subagent-report') return source.senderSessionId === childId;
-    if (source.kind !== 'subagent-settled') return false;
-    return isBetweenTurns || source.senderSessionId === childId;
-  });
+  if (parent.session.open !== undefined) return false;
+  return parent.inbox.nextTurn.some(({ source }) => source.kind === 'subagent-settled');
 }
+
+/**
+ * A report or a notice of this child waits in its parent for a turn of its own. What joins the
+ * next step comes before that: so whatever the child says meanwhile has to wait in the same list.
+ */
+export const hasQueued = ({ inbox }: Agent, childId: SessionId): boolean =>
+  inbox.nextTurn.some(
+    ({ source }) =>
+      (source.kind === 'subagent-report' || source.kind === 'subagent-settled') &&
+      source.senderSessionId === childId,
+  );

@@ -2,12 +2,14 @@ import type { ContentBlock } from '../../protocol/content.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { MessageId } from '../../protocol/ids.ts';
+import { MAX_ANSWER_BYTES } from '../../protocol/model-grammar.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 import type { Activations } from './activations.ts';
 import { idOf } from './lineage.ts';
+import { hasQueued } from './notices.ts';
 
 /**
  * How a report reaches the parent: `wakeup` is a later turn of its own, `next-step` joins the
@@ -28,7 +30,18 @@ const OPTIONS = {
 } as const satisfies Record<keyof ReportOptions, OptionKind>;
 const DELIVERIES: readonly string[] = ['quiet', 'wakeup', 'next-step'];
 
-/** From the look at the child to the parent's inbox there is no await. */
+/** UTF-8 bytes of its content as JSON: as much as one answer of a model may have. */
+const MAX_REPORT_BYTES = MAX_ANSWER_BYTES;
+
+/**
+ * From the look at the child to the parent's inbox there is no await.
+ *
+ * @throws {ArgumentError} (rejects) for content that is none or too large, or wrong options
+ * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
+ *   `PARENT_UNAVAILABLE`
+ * @throws {StoreError} (rejects) when it could not be kept, and was withdrawn
+ * Whatever the signal was aborted with is passed on.
+ */
 export async function reportFrom(
   activations: Activations,
   child: Agent,
@@ -56,14 +69,13 @@ export async function reportFrom(
     [{ type: 'text', text: `Your subagent "${label}" (id ${id}) reports:` }, ...blocks],
     { kind: 'subagent-report', form: 'relay', senderSessionId: id },
   );
-  const resident = activations.of(parent);
+  const isQueued = hasQueued(parent, id);
   try {
-    if (delivery === 'quiet') parent.inject(message);
-    else if (delivery === 'wakeup') {
-      activations.account(resident, message.id, () => parent.followup(message));
-    } else {
-      activations.account(resident, message.id, () => parent.steer(message));
-    }
+    if (delivery === 'quiet') {
+      if (isQueued) agents.enqueue(parent, message);
+      else parent.inject(message);
+    } else if (delivery === 'wakeup' || isQueued) parent.followup(message);
+    else parent.steer(message);
   } catch (error) {
     throw parentUnavailable(parentId, error);
   }
@@ -82,7 +94,11 @@ function checked(
   if (!DELIVERIES.includes(options.delivery)) {
     throw new ArgumentError(`A report is delivered as one of: ${DELIVERIES.join(', ')}.`);
   }
-  return { ...options, blocks: createUserMessage(content).content };
+  const blocks = createUserMessage(content).content;
+  if (Buffer.byteLength(JSON.stringify(blocks)) > MAX_REPORT_BYTES) {
+    throw new ArgumentError(`A report has at most ${MAX_REPORT_BYTES} bytes as JSON.`);
+  }
+  return { ...options, blocks };
 }
 
 const parentUnavailable = (id: string, cause?: unknown): SubagentError =>

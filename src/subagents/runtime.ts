@@ -193,6 +193,9 @@ export class SubagentRuntime {
    *
    * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `UNAUTHORIZED`,
    *   `ACTIVATION_CLOSING`, `PARENT_UNAVAILABLE`
+   * @throws {StoreError} when it could not be kept
+   * @throws {ArgumentError} for content that is none, or has more than 900 000 bytes as JSON, and
+   *   for options that are not what they must be
    */
   async reportFrom(
     child: Agent,
@@ -226,7 +229,8 @@ export class SubagentRuntime {
 
   /**
    * End these children of this very parent, and what they own; ids of children that are not
-   * resident are passed over.
+   * resident are passed over. What waits for those children is discarded, also when they were
+   * settling already, as long as they are in the registry.
    *
    * @throws {SubagentError} (rejects) `UNAUTHORIZED` before anything is ended;
    *   `ACTIVATION_TEARDOWN_FAILED` after all were released

@@ -5,49 +5,105 @@ import type {
   SubagentSettledMessageSource,
   UserMessage,
 } from '../../protocol/content.ts';
-import type { SessionId } from '../../protocol/ids.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { foldConsumedWork } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
+import { splice } from '../session/waiting.ts';
+import type { Waiting } from '../session/waiting.ts';
 import type { Activation } from './activation.ts';
 import type { SubagentStopReason } from './provider.ts';
 
-export interface Settlement {
+export interface Outcome {
   readonly stopReason: SubagentStopReason;
   readonly output: readonly ContentBlock[];
-  /** Messages that stay in the store, and run first when it is told something again. */
-  readonly waiting: number;
-  /** Waiting messages that were thrown away. */
-  readonly discarded: number;
 }
 
+/** How many of the messages it was given were not told to it, and what became of those. */
+export interface Fates {
+  /** They stay in the store, and run first when it is told something again. */
+  readonly waiting: number;
+  /** They waited, and were thrown away. */
+  readonly discarded: number;
+  /** A turn took them up, and ended before a step of it told them. */
+  readonly untold: number;
+}
+
+export type Settlement = Outcome & Fates;
+
+export const FAILED: Outcome = { stopReason: 'error', output: [] };
+export const NO_FATES: Fates = { waiting: 0, discarded: 0, untold: 0 };
+
 /** What somebody chose to tell it; notices of the runtime are not counted as messages. */
-export const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
+const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
 
 /** Read from the child's own log of this residency; nothing of an earlier one counts. */
-export function settlementOf(activation: Activation): Settlement {
-  const { agent, handle, boundary, discarded, hasAccepted, accepted } = activation;
+export function outcomeOf({ agent, handle, boundary, hasAccepted }: Activation): Outcome {
   const events = agent.session.eventsFrom(boundary);
-  const { nextTurn, nextStep } = agent.inbox;
   return {
     stopReason: stopReasonOf(events, {
-      isCut: accepted.size > 0,
+      isCut: handle.hasTurn,
       hasFailed: handle.parkedBy === 'failure',
       hasAccepted,
     }),
     output: finalOutput(events) ?? [],
-    waiting: [...nextTurn, ...nextStep].filter(isTold).length,
-    discarded,
   };
 }
 
-/** Its release failed: what it said before cannot be relied on. */
-export const failedSettlement = ({ waiting, discarded }: Settlement): Settlement => ({
-  stopReason: 'error',
-  output: [],
-  waiting,
-  discarded,
-});
+/** Read from the same part of the log, when nothing is added to it any more. */
+export function fatesOf({ agent, boundary, waitedBefore, withdrawn }: Activation): Fates {
+  return foldFates(agent.session.eventsFrom(boundary), waitedBefore, withdrawn);
+}
+
+/**
+ * Every message ends in one of three ways: a step told it, or it waits, or it never will be told.
+ *
+ * @param before what waited when these events begin
+ * @param withdrawn never kept, so nobody counts on them
+ */
+export function foldFates(
+  events: readonly SessionEvent[],
+  before: Waiting,
+  withdrawn: ReadonlySet<MessageId> = new Set(),
+): Fates {
+  const waiting = { 'next-turn': [...before['next-turn']], 'next-step': [...before['next-step']] };
+  const untold = new Set<MessageId>();
+  let taken: MessageId[] = [];
+  let discarded = 0;
+  const takenUp = (): void => {
+    for (const id of taken) untold.add(id);
+    taken = [];
+  };
+  for (const event of events) {
+    switch (event.type) {
+      case 'step/start':
+        taken = [];
+        break;
+      case 'turn/end':
+        takenUp();
+        break;
+      case 'agent/inbox/spliced': {
+        const { inserted, outcome } = event.data;
+        const removed = splice(waiting, event.data).filter(isTold);
+        if (outcome === undefined) taken.push(...removed.map(({ id }) => id));
+        // With something put in its place it is an edit, not a drop.
+        else if (inserted.length === 0) {
+          discarded += removed.filter(({ id }) => !withdrawn.has(id)).length;
+        }
+        // It was put back, and waits again.
+        for (const { id } of inserted) {
+          untold.delete(id);
+          taken = taken.filter((one) => one !== id);
+        }
+        break;
+      }
+      default:
+    }
+  }
+  takenUp();
+  const left = [...waiting['next-turn'], ...waiting['next-step']].filter(isTold);
+  return { waiting: left.length, discarded, untold: untold.size };
+}
 
 interface Circumstances {
   /** Something it was given was not told to it. */
@@ -107,7 +163,7 @@ export function noticeOf(
   }: { readonly id: SessionId; readonly label: string; readonly lastTurn: number },
   settlement: Settlement,
 ): { content: ContentBlock[]; source: SubagentSettledMessageSource } {
-  const { stopReason, output, waiting, discarded } = settlement;
+  const { stopReason, output, waiting, discarded, untold } = settlement;
   const outcome = OUTCOMES.get(stopReason) ?? `ended abnormally (${stopReason}) before it finished`;
   const next =
     waiting === 0
@@ -119,7 +175,13 @@ export function noticeOf(
       ? ''
       : ` ${messages(discarded, 'that waited for it was', 'that waited for it were')} thrown away ` +
         'and will not run.';
-  const text = `Your subagent "${shortened(label, LABEL_CHARS)}" (id ${id}) ${outcome}, ${next}${thrown}`;
+  const lost =
+    untold === 0
+      ? ''
+      : ` ${messages(untold, 'that it had taken up was', 'that it had taken up were')} not told to ` +
+        'it and will not run.';
+  const name = `"${shortened(label, LABEL_CHARS)}" (id ${id})`;
+  const text = `Your subagent ${name} ${outcome}, ${next}${thrown}${lost}`;
   return {
     content: [
       { type: 'text', text },

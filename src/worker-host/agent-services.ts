@@ -75,8 +75,10 @@ export class AgentServices implements HostServices {
 
   async #claimTurn(): Promise<ClaimReply> {
     if (this.#agent.conversation.open !== undefined) outOfPhase('turn');
+    const answered = this.#residency.claiming();
     // A message can be claimed only when its insertion is committed.
     await this.#agent.accepted();
+    answered();
     this.#assertLive();
     // A thread that is leaving opens nothing; the agent's phase is not its to end.
     if (!this.#residency.takesTurns) return { kind: 'idle' };

@@ -42,6 +42,9 @@ export class Residency {
   readonly ended: Promise<ThreadEnd>;
   readonly #ending = new AbortController();
   #isReady = false;
+  /** Its loop was woken, or ended a turn, and has not asked for the next since. */
+  #isAwake = false;
+  #isClaiming = false;
   #retryPolicy: RetryPolicy | undefined;
   #fault: ErrorRecord | undefined;
   #stopTimer: Timer | undefined;
@@ -131,7 +134,25 @@ export class Residency {
   }
 
   wake(): void {
+    this.#isAwake = true;
     this.#link.wake();
+  }
+
+  /** Its loop ended a turn: it asks for the next by itself. */
+  turnEnded(): void {
+    this.#isAwake = true;
+  }
+
+  /** Its loop asks for a turn, until the returned function is called. */
+  claiming(): () => void {
+    this.#isAwake = false;
+    this.#isClaiming = true;
+    return () => void (this.#isClaiming = false);
+  }
+
+  /** Its loop asks for a turn, or is going to by itself. */
+  get owesClaim(): boolean {
+    return this.#isAwake || this.#isClaiming;
   }
 
   hold(held: boolean): void {

@@ -27,9 +27,11 @@ import type { Emitter } from '../base/emitter.ts';
 import type { ModelRoute } from '../models/routes.ts';
 import type { Session } from '../session/session.ts';
 import { Conversation } from './conversation.ts';
+import { CurrentThread } from './current-thread.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
+import { stallOf } from './stall.ts';
 import type { ThreadEnd } from './thread.ts';
 import { TurnDeadlines } from './turn-deadlines.ts';
 
@@ -45,8 +47,11 @@ export interface ThreadAgentOptions {
   readonly limits: ThreadAgentLimits;
   readonly clock: Clock;
   readonly observers: Emitter<AgentEvents>;
-  /** Hooks are asked, who may wait for a child of this agent. */
-  onAsk(): void;
+  /**
+   * Somebody may have to make room for others now: hooks are asked, who may wait for a child of
+   * this agent, or a thread came for which there is nothing to do any more.
+   */
+  review(): void;
   /** Tool calls of its open turn run on main, and its thread can only wait for them. */
   isHeldUp(agent: ThreadAgent): boolean;
   /**
@@ -66,9 +71,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   readonly #options: ThreadAgentOptions;
   readonly #intake: Intake;
   readonly #phase: Phase;
-  readonly #ending = new AbortController();
-  #residency: Residency | undefined;
-  #arrival: Promise<void> | undefined;
+  readonly #thread: CurrentThread;
   readonly #deadlines: TurnDeadlines;
   /** Hooks that are being asked about its turn. */
   #asking = 0;
@@ -91,6 +94,17 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         `The turn ran longer than its limit: ${limit} is ${limits.turnMs} ms.`,
     });
     this.#phase = new Phase(this, observers);
+    this.#thread = new CurrentThread({
+      stopGraceMs: limits.stopGraceMs,
+      reside: (signal, isFirst) => options.reside(this, signal, isFirst),
+      isWanted: () => this.status === 'running',
+      came: () => {
+        // Interrupted while it was on its way: nobody is told that the agent is idle, which it was.
+        if (this.status === 'idle') options.review();
+      },
+      failed: (error) => this.#onNoThread(error),
+      left: (residency, end) => this.#onLeft(residency, end),
+    });
     this.#deadlines = new TurnDeadlines({
       clock: options.clock,
       isOpen: (turn) => this.conversation.open === turn,
@@ -104,9 +118,9 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       onAccepted: () => this.#setPhase('running'),
       onWake: () => {
         // Idle: it was taken back, or parked, before it was committed.
-        if (this.status === 'running') this.#wake();
+        if (this.status === 'running') this.#thread.wake();
       },
-      onWithdrawn: () => this.#settleIfUnused(),
+      onSettled: () => this.#goOn(),
     });
   }
 
@@ -130,16 +144,21 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.#intake.parkedBy;
   }
 
+  get hasTurn(): boolean {
+    return this.#intake.hasTurn;
+  }
+
   /** Its thread has nothing to do: it may be taken for someone else, or is kept for its state. */
   get unusedThread(): 'reclaimable' | 'kept' | undefined {
     if (this.status !== 'idle' || this.isClosing) return undefined;
-    if (this.#residency?.takesTurns !== true) return undefined;
-    return this.#residency.keepsState ? 'kept' : 'reclaimable';
+    const { residency } = this.#thread;
+    if (residency?.takesTurns !== true) return undefined;
+    return residency.keepsState ? 'kept' : 'reclaimable';
   }
 
   /** True while its thread is on its way out. */
   get isLeaving(): boolean {
-    return this.#residency?.takesTurns === false;
+    return this.#thread.residency?.takesTurns === false;
   }
 
   followup(message: UserMessage): void {
@@ -163,7 +182,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
-    if (this.status === 'idle') return;
+    // Called from inside the announcement of a message, it is too late for that to be ignored.
+    if (this.status === 'idle' && !this.#intake.isAccepting) return;
     const turn = this.conversation.open;
     // What a failure parked a moment ago, before the loop asked again, stays what failed.
     if (turn !== undefined || this.#intake.parkedBy === undefined) this.#intake.park('interrupt');
@@ -173,11 +193,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (turn.cause !== undefined) return;
     // The cell first: the abort sends the end of the turn's stream, and a loop that reads that
     // while the cell is not raised takes it for a failure.
-    this.#residency?.interrupt(turn.number, cause.kind);
+    this.#thread.residency?.interrupt(turn.number, cause.kind);
     const { interruptGraceMs } = this.#options.limits;
     this.#deadlines.stop(turn, interruptGraceMs, () => {
       const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
-      this.#residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
+      this.#thread.residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
     });
     turn.cancel(cause);
   }
@@ -187,20 +207,13 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   /** The first thread, before anybody can see the agent. What fails here fails the start. */
-  async start(signal?: AbortSignal): Promise<void> {
-    const abort = (): void => this.#ending.abort(signal?.reason);
-    if (signal?.aborted === true) abort();
-    signal?.addEventListener('abort', abort, { once: true });
-    try {
-      this.#adopt(await this.#options.reside(this, this.#ending.signal, true));
-    } finally {
-      signal?.removeEventListener('abort', abort);
-    }
+  start(signal?: AbortSignal): Promise<void> {
+    return this.#thread.first(signal);
   }
 
   activate(): void {
     this.#intake.open();
-    this.#residency?.hold(false);
+    this.#thread.hold(false);
   }
 
   halt(cause: CancelCause, pending: PendingInput): void {
@@ -209,17 +222,17 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // Its presence is the end of admission, set before anything is told or cancelled.
     this.#stopped = promise;
     this.#intake.halt();
-    this.#ending.abort(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
+    this.#thread.end(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
     if (pending === 'discard') this.#intake.clear();
     else if (this.conversation.open?.isDeciding === true) this.#intake.putBack();
-    this.#residency?.hold(true);
+    this.#thread.hold(true);
     // The cell is raised before the abort, as in `cancel`; and the abort is before the stop, so
     // that calls which are given up when the grace is over have their results by then.
-    this.#residency?.cancelFlag.raiseForEver(cause.kind);
+    this.#thread.residency?.cancelFlag.raiseForEver(cause.kind);
     this.conversation.open?.cancel(cause);
-    resolve(this.#residency?.stop(this.#options.limits.stopGraceMs, cause.kind));
+    resolve(this.#thread.stop(cause.kind));
     // What it accepted a moment ago wakes no thread any more, so none will say that it is idle.
-    if (this.#residency === undefined && this.#arrival === undefined) this.#becomeIdle();
+    if (this.#thread.isNone) this.#becomeIdle();
   }
 
   dispose(pending: PendingInput): Promise<void> {
@@ -235,13 +248,9 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   /** Give the idle thread up; the next wake brings another. */
-  async leaveThread(): Promise<void> {
-    // Until it is gone somebody waits for it, and the process must, too.
-    this.#residency?.hold(true);
-    await this.#residency?.stop(this.#options.limits.stopGraceMs, 'disposed');
+  leaveThread(): Promise<void> {
+    return this.#thread.leave();
   }
-
-  // What the services of its threads ask.
 
   accepted(): Promise<void> {
     return this.#intake.settled();
@@ -274,13 +283,20 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return this.#intake.claim('step', turn.number);
   }
 
+  /** See `stallOf`. */
+  get stall(): string | undefined {
+    if (this.isClosing) return undefined;
+    const { status } = this;
+    return stallOf({ status, turn: this.conversation.open }, this.#intake, this.#thread);
+  }
+
   get isAsking(): boolean {
     return this.#asking > 0;
   }
 
   asking(): () => void {
     this.#asking++;
-    this.#options.onAsk();
+    this.#options.review();
     return () => void this.#asking--;
   }
 
@@ -304,42 +320,16 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (end !== undefined) this.#turnEnded(event.data.turn, end);
   }
 
-  #wake(): void {
-    if (this.#residency?.takesTurns === true) return this.#residency.wake();
-    // One arrival at a time; after a thread that is on its way out `#onEnded` brings the next.
-    if (this.#residency !== undefined || this.#arrival !== undefined) return;
-    this.#arrival = this.#options.reside(this, this.#ending.signal, false).then(
-      async (residency) => {
-        // Disposed after the thread was ready and before it was ours: `#release` waits for this.
-        if (this.isClosing) {
-          await residency.stop(this.#options.limits.stopGraceMs, 'disposed');
-          this.#becomeIdle();
-          return;
-        }
-        this.#arrival = undefined;
-        this.#adopt(residency);
-        residency.wake();
-      },
-      (error: unknown) => {
-        this.#arrival = undefined;
-        // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
-        if (this.status === 'running') this.#intake.park('failure');
-        if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
-        this.#becomeIdle();
-      },
-    );
-  }
-
-  #adopt(residency: Residency): void {
-    this.#residency = residency;
-    residency.hold(this.status === 'running');
-    void residency.ended.then((end) => this.#onEnded(residency, end));
+  /** No thread came for what waits. */
+  #onNoThread(error: unknown): void {
+    // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
+    if (this.status === 'running') this.#intake.park('failure');
+    if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
+    this.#becomeIdle();
   }
 
   /** The thread is gone, and all it said is in the log: close what it left open. */
-  #onEnded(residency: Residency, { error }: ThreadEnd): void {
-    if (this.#residency !== residency) return;
-    this.#residency = undefined;
+  #onLeft(residency: Residency, { error }: ThreadEnd): void {
     const turn = this.conversation.open;
     if (turn !== undefined) {
       const reason = this.conversation.reasonOfDeath(turn, error);
@@ -356,12 +346,13 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;
-    if (this.#intake.mayOpenTurn) this.#wake();
+    if (this.#intake.mayOpenTurn) this.#thread.wake();
     else this.#becomeIdle();
   }
 
   #turnEnded(turn: number, reason: TurnEndReason): void {
     this.#deadlines.clear();
+    this.#thread.residency?.turnEnded();
     if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park('failure');
     if (reason.kind === 'error') this.#tell(turn, reason.error);
   }
@@ -379,19 +370,26 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#becomeIdle();
   }
 
+  /** What waits has changed, and no wake came with that: whoever was told "not yet" asks again. */
+  #goOn(): void {
+    this.#settleIfUnused();
+    if (this.status !== 'running' || this.conversation.open !== undefined) return;
+    if (this.#intake.hasCommittedTurn) this.#thread.wake();
+  }
+
   #becomeIdle(): void {
     this.#setPhase('idle');
   }
 
   #setPhase(status: AgentStatus): void {
-    this.#residency?.hold(status === 'running');
+    this.#thread.hold(status === 'running');
     this.#phase.set(status);
   }
 
   async #release(): Promise<void> {
     await this.#stopped;
     // A thread that was on its way is told by the signal; nothing of it is left after this.
-    await this.#arrival;
+    await this.#thread.arrival;
     this.#deadlines.clear();
     this.#becomeIdle();
     await this.#options.spec.scope.dispose();

@@ -61,6 +61,12 @@ export class Threads {
     return this.#queue.length;
   }
 
+  /** Somebody waits, every thread has an agent, and nobody is about to look at that. */
+  get isStuck(): boolean {
+    if (this.#queue.length === 0 || this.#fullScheduled) return false;
+    return [...this.#live].every((thread) => this.#handedOut.has(thread));
+  }
+
   /**
    * A thread that is up and waits for an agent; from here on it is the caller's to end.
    * @throws {WorkerError} when it did not start

@@ -96,10 +96,24 @@ export class WorkerHost implements AgentHost {
       },
       clock,
       observers,
-      onAsk: () => this.#threads.review(),
+      review: () => this.#threads.review(),
       isHeldUp: (self) => this.#resident.get(self)?.hasBodyHere === true,
       reside: (self, ending, isFirst) => this.#reside(self, spec, memory, ending, isFirst),
     });
+  }
+
+  /**
+   * What is wrong with these agents, in words, when some of them would never move again: see
+   * `stallOf`. For tests to look at between two tasks of the event loop; there is nothing, ever.
+   */
+  stalls(agents: readonly Agent[]): readonly string[] {
+    const own = agents.filter((agent) => agent instanceof ThreadAgent);
+    const stalls = own.flatMap(({ id, stall }) => (stall === undefined ? [] : `${id}: ${stall}`));
+    const idle = own.find(({ unusedThread }) => unusedThread === 'reclaimable');
+    if (idle !== undefined && this.#threads.isStuck && !own.some(({ isLeaving }) => isLeaving)) {
+      stalls.push(`${idle.id}: it has no use for its thread, and others wait for one`);
+    }
+    return stalls;
   }
 
   /** Refuse what waits and end the threads that have no agent; those of agents are theirs. */

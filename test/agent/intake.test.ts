@@ -29,7 +29,7 @@ function taking({ resumed = false } = {}) {
     resumed,
     onAccepted: () => told.push('accepted'),
     onWake: () => told.push('wake'),
-    onWithdrawn: () => told.push('withdrawn'),
+    onSettled: () => told.push('settled'),
   });
   return { store, session, intake, observers, told, close: () => sessions.close() };
 }
@@ -72,7 +72,7 @@ describe('an intake', () => {
     intake.accept(message('lost'), 'next-turn', true);
     await intake.settled();
     await settled();
-    expect(told).toEqual(['accepted', 'error STORE_FULL', 'withdrawn']);
+    expect(told).toEqual(['settled', 'accepted', 'error STORE_FULL', 'settled']);
     expect(intake.inbox.nextTurn).toEqual([]);
     expect(intake.inbox.nextStep).toHaveLength(1);
     expect(intake.mayOpenTurn).toBe(false);
@@ -85,7 +85,7 @@ describe('an intake', () => {
     intake.open();
     intake.accept(message('aside'), 'next-step', false);
     await intake.settled();
-    expect(told).toEqual([]);
+    expect(told).toEqual(['settled']);
     expect(intake.mayOpenTurn).toBe(false);
     intake.accept(message('steered'), 'next-step', true);
     expect(intake.mayOpenTurn).toBe(true);

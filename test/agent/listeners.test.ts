@@ -1,10 +1,12 @@
 /** What a listener does in the middle of things must not leave half of them. */
 import { describe, expect, it } from 'vitest';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
+import type { Agent, AgentHandle } from '../../src/agent/agent.ts';
 import { census } from '../../src/base/census.ts';
+import { gate } from '../../src/base/gate.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarness } from '../support/harness.ts';
-import { until } from '../support/until.ts';
+import { settled, until } from '../support/until.ts';
 
 const start = (rt: TestHarness, parent = rt.root) =>
   rt.harness.subagents.start('spawn', {
@@ -126,4 +128,126 @@ it('leaves no thread behind when a disposal comes from a listener', async () => 
     await rt.root.whenIdle();
   }
   expect(census.open()).toEqual(before);
+});
+
+describe.each(['thread', 'host'] as const)('an agent of a %s that a listener stops', (kind) => {
+  type Event = 'session/event' | 'agent/inbox/inserted' | 'agent/status' | 'agent/inbox/claimed';
+  const KEEP = { keepInbox: true };
+  const texts = ({ inbox }: Agent): string[] =>
+    [...inbox.nextStep, ...inbox.nextTurn].map(({ content }) => JSON.stringify(content[0]));
+  const agentOf = async (rt: TestHarness): Promise<AgentHandle> =>
+    kind === 'thread' ? rt.rootHandle : rt.harness.agents.createHost({ onMessage() {} });
+
+  /** The first event of this kind that concerns the message, while it is told. */
+  const once = (rt: TestHarness, agent: Agent, at: Event, act: () => void): void => {
+    let isDone = false;
+    const listen = (): void => {
+      if (isDone) return;
+      isDone = true;
+      act();
+    };
+    rt.harness.on(at, listen, { agent });
+  };
+
+  it.each(['session/event', 'agent/inbox/inserted', 'agent/status'] as const)(
+    'at %s before its turn opens none, and what it was told waits for the next message',
+    async (at) => {
+      await using rt = await testHarness({ script: ['One.', 'Two.'] });
+      const { agent } = await agentOf(rt);
+      once(rt, agent, at, () => agent.cancel({ kind: 'user' }, KEEP));
+      agent.followup(message('one'));
+      await settled();
+      expect(agent.status).toBe('idle');
+      expect(agent.session.lastTurn).toBe(0);
+      expect(texts(agent)).toHaveLength(1);
+      expect(rt.stalls()).toEqual([]);
+      agent.followup(message('two'));
+      await until(() => agent.status === 'idle');
+      expect(agent.session.lastTurn).toBe(2);
+      expect(texts(agent)).toEqual([]);
+    },
+  );
+
+  it.each(['session/event', 'agent/inbox/inserted', 'agent/status'] as const)(
+    'at %s before its turn discards what it was told, if that is asked for',
+    async (at) => {
+      await using rt = await testHarness({ script: ['One.', 'Two.'] });
+      const { agent } = await agentOf(rt);
+      once(rt, agent, at, () => agent.cancel({ kind: 'user' }));
+      agent.followup(message('one'));
+      await settled();
+      expect([agent.status, agent.session.lastTurn, texts(agent)]).toEqual(['idle', 0, []]);
+      agent.followup(message('two'));
+      await until(() => agent.status === 'idle');
+      expect(agent.session.lastTurn).toBe(1);
+    },
+  );
+
+  it('runs what a listener tells it after that', async () => {
+    await using rt = await testHarness({ script: ['One.', 'Two.'] });
+    const { agent } = await agentOf(rt);
+    once(rt, agent, 'agent/inbox/inserted', () => {
+      agent.cancel({ kind: 'user' }, KEEP);
+      agent.followup(message('two'));
+    });
+    agent.followup(message('one'));
+    await settled();
+    await until(() => agent.status === 'idle');
+    expect(agent.session.lastTurn).toBe(2);
+    expect(texts(agent)).toEqual([]);
+  });
+
+  it('at the claim of its message ends that turn, and what waits behind it waits on', async () => {
+    await using rt = await testHarness({ script: ['Never.'] });
+    const { agent } = await agentOf(rt);
+    once(rt, agent, 'agent/inbox/claimed', () => agent.cancel({ kind: 'user' }, KEEP));
+    agent.followup(message('one'));
+    agent.followup(message('two'));
+    await settled();
+    await until(() => agent.status === 'idle');
+    expect(rt.model.requests).toEqual([]);
+    expect(agent.session.lastTurn).toBe(1);
+    expect(agent.session.events.findLast(({ type }) => type === 'turn/end')).toMatchObject({
+      data: { reason: { kind: 'aborted', reason: { kind: 'user' } } },
+    });
+    expect(texts(agent)).toEqual([expect.stringContaining('two')]);
+    expect(rt.stalls()).toEqual([]);
+  });
+
+  it('while its turn is open does not run what was just inserted behind it', async () => {
+    const held = gate();
+    await using rt = await testHarness({ script: [{ hold: held, text: 'One.' }, 'Two.'] });
+    const { agent } =
+      kind === 'thread'
+        ? rt.rootHandle
+        : await rt.harness.agents.createHost({ onMessage: () => held.wait() });
+    agent.followup(message('one'));
+    await held.arrived();
+    once(rt, agent, 'agent/inbox/inserted', () => agent.cancel({ kind: 'user' }, KEEP));
+    agent.followup(message('two'));
+    held.open();
+    await until(() => agent.status === 'idle');
+    await settled();
+    expect(agent.session.lastTurn).toBe(1);
+    expect(texts(agent)).toEqual([expect.stringContaining('two')]);
+  });
+
+  it.each([
+    'session/event',
+    'agent/inbox/inserted',
+    'agent/status',
+    'agent/inbox/claimed',
+  ] as const)('for good at %s is gone, and nothing of it is left', async (at) => {
+    await using rt = await testHarness({ script: ['Never.'] });
+    const handle = await agentOf(rt);
+    let disposal: Promise<void> | undefined;
+    once(rt, handle.agent, at, () => void (disposal ??= handle.dispose()));
+    handle.agent.followup(message('one'));
+    await until(() => disposal !== undefined);
+    await disposal;
+    expect(rt.harness.agents.get(handle.agent.id)).toBeUndefined();
+    expect(handle.agent.session.open).toBeUndefined();
+    expect(texts(handle.agent)).toEqual([]);
+    expect(rt.model.requests).toEqual([]);
+  });
 });

@@ -280,7 +280,7 @@ describe('a follow-up that brings nobody back', () => {
     store.isSlow = false;
     const { agent } = await t.agents.resume(t.root.id);
     store.reading.open();
-    expect(await telling).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await telling).toMatchObject({ code: 'DRAINING' });
     expect(t.agents.list()).toEqual([agent]);
     expect(JSON.stringify(await t.sessions.inspect(t.childId))).not.toContain('More.');
     // The one that lives now may.

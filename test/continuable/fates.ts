@@ -1,5 +1,5 @@
 /** What a walk remembers of children, and what became of their messages. */
-import type { SessionId } from '../../protocol/ids.ts';
+import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 
@@ -21,16 +21,6 @@ export interface Known {
   readonly parent: Agent;
 }
 
-/** One residency, from its start to its end. */
-export interface Epoch {
-  readonly child: SessionId;
-  readonly parent: SessionId;
-  /** Messages that were accepted in it. */
-  accepted: number;
-  notices: number;
-  end: string | undefined;
-}
-
 /** What became of one message, by the log of the session that was given it. */
 export function fateOf(events: readonly SessionEvent[], id: string): string {
   let fate = 'lost';
@@ -45,4 +35,12 @@ export function fateOf(events: readonly SessionEvent[], id: string): string {
     if (removed.includes(id)) fate = outcome === 'canceled' ? 'thrown' : 'spent';
   }
   return fate;
+}
+
+/** How the turn ended that a message was claimed for: one stopped before its first step told nothing. */
+export function endAfterClaim(events: readonly SessionEvent[], id: MessageId): string | undefined {
+  const waits = (end: number): boolean => fateOf(events.slice(0, end), id) === 'waits';
+  const claim = events.findIndex((_, at) => waits(at) && !waits(at + 1));
+  const end = events.slice(claim).find(({ type }) => type === 'turn/end');
+  return end?.type === 'turn/end' ? end.data.reason.kind : undefined;
 }

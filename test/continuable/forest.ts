@@ -19,8 +19,9 @@ import { inProcessThreads } from '../support/in-process-threads.ts';
 import type { InProcessThreads } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { prompt, signal } from './family.ts';
+import { Epochs } from './epochs.ts';
 import { fateOf, REFUSALS } from './fates.ts';
-import type { Epoch, Known } from './fates.ts';
+import type { Known } from './fates.ts';
 
 const MANY_TURNS = 6_000;
 export class Forest {
@@ -34,8 +35,7 @@ export class Forest {
   readonly #delivery: 'auto' | 'manual';
   readonly #stuck = deferred<never>();
   readonly #known: Known[] = [];
-  readonly #epochs = new Map<string, Epoch>();
-  readonly #openOf = new Map<SessionId, Epoch>();
+  #epochs!: Epochs;
   /** Every id that was returned, with its session. */
   readonly #returned = new Map<MessageId, SessionId>();
   readonly #acting: Promise<unknown>[] = [];
@@ -136,7 +136,7 @@ export class Forest {
   async #walk(): Promise<void> {
     const { harness } = this;
     const dice = this.#dice;
-    this.#watch();
+    this.#epochs = new Epochs(harness, this.problems);
     this.#root = await harness.agents.create();
     const acts = 12 + dice.int(24);
     const endsAt = dice.chance(0.5) ? dice.int(acts) : acts;
@@ -288,50 +288,8 @@ export class Forest {
     }
   }
 
-  #watch(): void {
-    const { harness } = this;
-    harness.on('subagent/start', ({ runId, id }) => {
-      const parent = harness.agents.get(id)?.session.header.parentSession;
-      if (parent === undefined) return void this.problems.push(`${id} is told of and not live`);
-      if (this.#openOf.has(id)) this.problems.push(`${id} has two residencies`);
-      const epoch: Epoch = { child: id, parent, accepted: 0, notices: 0, end: undefined };
-      this.#epochs.set(runId, epoch);
-      this.#openOf.set(id, epoch);
-    });
-    harness.on('agent/inbox/inserted', ({ agent, message }) => {
-      const { source } = message;
-      if (source.kind === 'user') {
-        const epoch = this.#openOf.get(agent.id);
-        if (epoch !== undefined) epoch.accepted++;
-      }
-      if (source.kind !== 'subagent-settled') return;
-      const epoch = this.#openOf.get(source.senderSessionId);
-      if (epoch === undefined) this.problems.push('a notice came after the end was told');
-      else epoch.notices++;
-      if (harness.agents.get(source.senderSessionId) !== undefined) {
-        this.problems.push('a notice came before its child was gone');
-      }
-    });
-    harness.on('subagent/end', ({ runId, id, stopReason }) => {
-      const epoch = this.#epochs.get(runId);
-      if (epoch === undefined || epoch.end !== undefined) {
-        return void this.problems.push(`an end of ${id} that pairs with nothing`);
-      }
-      epoch.end = stopReason;
-      this.#openOf.delete(id);
-      if (harness.agents.get(id) !== undefined) this.problems.push(`${id} is live at its end`);
-      const isParentLive = harness.agents.get(epoch.parent) !== undefined;
-      const expected = epoch.accepted > 0 && isParentLive ? 1 : 0;
-      if (epoch.notices !== expected) {
-        this.problems.push(`${epoch.notices} notices of ${short(id)} instead of ${expected}`);
-      }
-    });
-  }
-
   #check(when: string): void {
-    for (const { child, end } of this.#epochs.values()) {
-      if (end === undefined) this.problems.push(`at ${when} ${short(child)} has no end`);
-    }
+    for (const id of this.#epochs.open) this.problems.push(`at ${when} ${short(id)} has no end`);
     if (this.#streaming > 0) this.problems.push(`at ${when} a model is asked`);
   }
 
@@ -340,7 +298,7 @@ export class Forest {
     for (const { id } of await this.#store.list()) {
       const { header, events } = await this.#store.inspect(id);
       stored.set(id, events.slice(header.seedLength ?? 0));
-      if (this.#openOf.has(id)) this.problems.push(`${id} is open`);
+      if (this.#epochs.open.includes(id)) this.problems.push(`${id} is open`);
       // A child that goes on is described before its turns, and a crash answers calls, that were
       // never made, for the model.
       const wrong = logProblems(events, false).filter(

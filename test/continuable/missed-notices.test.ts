@@ -159,6 +159,42 @@ describe('a parent that is opened again after a crash', () => {
     expect(notices(agent)).toEqual([]);
   });
 
+  it('has only its own children read, and of those not what they inherited', async () => {
+    const { parent, child } = await finished();
+    const seed = [
+      { seq: 0, time: 0, type: 'turn/start', data: { turn: 1 } },
+      { seq: 1, time: 0, type: 'turn/end', data: { turn: 1, reason: { kind: 'completed' } } },
+    ] as unknown as SessionEvent[];
+    const own = child.events.map((event) => ({ ...event, seq: event.seq + seed.length }));
+    const header = { ...child.header, seedLength: seed.length };
+    const others = ['o1', 'o2'].map((id) => ({ ...child, header: { ...child.header, id } }));
+    const store = await storeOf([
+      { ...parent, events: before(parent.events, isNotice) },
+      { header, events: [...seed, ...own] },
+      ...(others as Row[]),
+    ]);
+    const read: unknown[][] = [];
+    const readFrom = store.readFrom.bind(store);
+    store.readFrom = (id, seq, signal) => {
+      read.push([id, seq]);
+      return readFrom(id, seq, signal);
+    };
+    const asked: unknown[][] = [];
+    await using rt = await testHarness({
+      store: Object.assign(store, {
+        list: () => Promise.reject(new StoreError('STORE_IO', 'All of them are too many.')),
+        listBelow: async (...[roots, levels]: [readonly SessionId[], number]) => {
+          asked.push([roots, levels]);
+          return [header];
+        },
+      }),
+    });
+    const { agent } = await rt.harness.agents.resume(parent.header.id);
+    expect(notices(agent)).toHaveLength(1);
+    expect(asked).toEqual([[[parent.header.id], 1]]);
+    expect(read).toEqual([[child.header.id, seed.length]]);
+  });
+
   it('goes on without, when the store cannot say what children there are', async () => {
     const { parent, child } = await finished();
     const cut = { ...parent, events: before(parent.events, isNotice) };

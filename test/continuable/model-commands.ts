@@ -22,8 +22,7 @@ function command(
       const member = choices[pick % choices.length]!;
       real.did.push(`${name} ${member.id}`);
       await act(member, model, real);
-      await real.quiet();
-      await real.compare(model);
+      await real.agrees(model);
     },
     // Whom it was done to goes by what came before: what failed says it.
     toString: () => `${name} #${pick}`,
@@ -115,7 +114,7 @@ const crash = (pick: number): Command =>
     pick,
     ({ residents }) => residents,
     async (member, model, real) => {
-      real.crash(member);
+      await real.crash(member, pick);
       model.crash(member);
     },
   );

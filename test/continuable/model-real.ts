@@ -5,18 +5,11 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
-import { deferred } from '../../src/base/deferred.ts';
-import type { Deferred } from '../../src/base/deferred.ts';
-import { buildHarness } from '../../src/harness.ts';
 import type { Harness } from '../../src/harness.ts';
-import { scriptedModel } from '../../src/models/scripted.ts';
-import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { Session } from '../../src/session/session.ts';
-import { inProcessThreads } from '../support/in-process-threads.ts';
-import type { InProcessThreads } from '../support/in-process-threads.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 import { isRuntimeContext } from '../support/told.ts';
 import { prompt, signal } from './family.ts';
+import type { Ground } from './model-ground.ts';
 import type { Member, Model } from './model.ts';
 
 /** Turns of the event loop in which nothing changed, after which nothing will. */
@@ -27,19 +20,20 @@ const ROOT = SessionId('root');
 export class Real {
   /** What was done, in order. */
   readonly did: string[] = [];
-  readonly #store = new MemoryStore();
-  readonly #clock = new ManualClock();
-  readonly #threads: InProcessThreads = inProcessThreads({ clock: this.#clock });
-  /** Whose model is asked, and waits. */
-  readonly #held = new Map<string, Deferred<'answer' | 'fail'>>();
+  readonly #ground: Ground;
   readonly #tokens = new Map<string, string>();
   readonly #edges = new Map<string, { runId: string; started: number; open: boolean }>();
   readonly #wrong: string[] = [];
   #harness!: Harness;
   #root!: Agent;
 
-  static async open(): Promise<Real> {
-    const real = new Real();
+  private constructor(ground: Ground) {
+    this.#ground = ground;
+  }
+
+  /** Takes ownership of the ground. */
+  static async open(ground: Ground): Promise<Real> {
+    const real = new Real(ground);
     await real.#begin();
     return real;
   }
@@ -98,14 +92,13 @@ export class Real {
     );
   }
 
-  crash({ id }: Member): void {
-    this.#threads.all.findLast(({ init }) => init?.sessionId === id)?.crash();
+  async crash({ id }: Member, way: number): Promise<void> {
+    await this.#ground.crash(id, way);
   }
 
   answer({ id }: Member, how: 'answer' | 'fail'): void {
-    const held = this.#held.get(id);
-    if (held === undefined) throw new Error(`The model of ${id} is not asked.`);
-    held.resolve(how);
+    if (!this.#ground.asked().includes(id)) throw new Error(`The model of ${id} is not asked.`);
+    this.#ground.answer(id, how);
   }
 
   drain(parent: Member, children: readonly Member[]): Promise<void> {
@@ -118,37 +111,59 @@ export class Real {
   }
 
   async restart(): Promise<void> {
-    await this.close();
+    await this.dispose();
     await this.#begin();
   }
 
   async close(): Promise<void> {
+    try {
+      await this.#harness.dispose();
+    } finally {
+      await this.#ground.close();
+    }
+  }
+
+  /** The end of this harness; another may go on with what is stored. */
+  async dispose(): Promise<void> {
     await this.#harness.dispose();
-    if (this.#held.size > 0) this.#wrong.push(`asked still: ${[...this.#held.keys()].join()}`);
-    const left = this.#threads.all.filter(({ ports }) => ports?.isClosed === false);
-    if (left.length > 0) this.#wrong.push(`${left.length} threads are left`);
-    if (this.#clock.pending > 0) this.#wrong.push(`${this.#clock.pending} timers are left`);
+    const asked = this.#ground.asked();
+    if (asked.length > 0) this.#wrong.push(`asked still: ${asked.join()}`);
+    this.#wrong.push(...this.#ground.problems(true));
     for (const [id, { open }] of this.#edges) if (open) this.#wrong.push(`${id} has no end`);
   }
 
-  /** All that follows by itself has happened. */
-  async quiet(): Promise<void> {
+  /**
+   * All that follows by itself has happened, and is what the model has.
+   * @throws what is not, once the ground has no more patience
+   */
+  async agrees(model: Model, isOver = false): Promise<void> {
+    const deadline = performance.now() + this.#ground.patienceMs;
+    for (;;) {
+      if (!isOver) await this.#quiet();
+      const wrong = [...this.#wrong, ...this.#ground.problems(false)];
+      const isFinal = wrong.length > 0 || performance.now() >= deadline;
+      wrong.push(...(await this.#differences(model, isOver)));
+      if (wrong.length === 0) return;
+      if (isFinal) throw new Error(wrong.join('\n'));
+    }
+  }
+
+  async #quiet(): Promise<void> {
     let before = '';
     for (let turn = 0, still = 0; still < STILL; turn++) {
       if (turn > MOST) throw new Error('It does not come to rest.');
       await macrotask();
       const now = [
         ...this.#harness.agents.list().map(({ id, session, status }) => [id, session.seq, status]),
-        ...this.#held.keys(),
+        ...this.#ground.asked(),
       ].join();
       still = now === before ? still + 1 : 0;
       before = now;
     }
   }
 
-  /** @throws what is not as the model has it */
-  async compare(model: Model, isOver = false): Promise<void> {
-    const wrong = this.#wrong.splice(0);
+  async #differences(model: Model, isOver: boolean): Promise<string[]> {
+    const wrong: string[] = [];
     const same = (what: string, real: unknown, expected: unknown): void => {
       const [is, should] = [JSON.stringify(real), JSON.stringify(expected)];
       if (is !== should) wrong.push(`${what}: is ${is}, should be ${should}`);
@@ -156,7 +171,7 @@ export class Real {
     if (!isOver) {
       const live = this.#harness.agents.list();
       same('resident', live.map(({ id }) => id).toSorted(), ids(model.residents));
-      same('asked', [...this.#held.keys()].toSorted(), ids(model.residents.filter(inTurn)));
+      same('asked', this.#ground.asked().toSorted(), ids(model.residents.filter(inTurn)));
     }
     for (const member of model.members) {
       const { id, parent, epochs, isResident } = member;
@@ -175,36 +190,11 @@ export class Real {
       const edge = this.#edges.get(id);
       same(`edges of ${id}`, [edge?.started, edge?.open], [epochs, isResident && !isOver]);
     }
-    if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    return wrong;
   }
 
   async #begin(): Promise<void> {
-    const model = scriptedModel(async ({ sessionId }, { signal: aborted }) => {
-      const answer = deferred<'answer' | 'fail'>();
-      const id = sessionId!;
-      if (this.#held.has(id)) this.#wrong.push(`the model of ${id} is asked twice at once`);
-      this.#held.set(id, answer);
-      const stop = (): void => answer.reject(aborted.reason);
-      aborted.addEventListener('abort', stop, { once: true });
-      try {
-        const how = await answer.promise;
-        return how === 'answer' ? 'Well.' : { failure: { code: 'BROKEN', message: 'Broken.' } };
-      } finally {
-        aborted.removeEventListener('abort', stop);
-        this.#held.delete(id);
-      }
-    });
-    this.#harness = await buildHarness(
-      {
-        workers: { warm: 0 },
-        store: this.#store,
-        logger: { debug() {}, info() {}, warn() {}, error() {} },
-        models: { script: model },
-        defaultModel: { provider: 'script', model: 'test' },
-        limits: { maxDepth: 9 },
-      },
-      { clock: this.#clock, random: () => 0.5, threads: () => this.#threads.factory },
-    );
+    this.#harness = await this.#ground.build();
     this.#harness.on('subagent/start', ({ runId, id }) => {
       const started = (this.#edges.get(id)?.started ?? 0) + 1;
       if (this.#edges.get(id)?.open === true) this.#wrong.push(`${id} started twice`);
@@ -217,14 +207,14 @@ export class Real {
     });
     const { agents } = this.#harness;
     // One that was never told anything is not kept.
-    const isKept = (await this.#store.list()).some(({ id }) => id === ROOT);
+    const isKept = (await this.#ground.store.list()).some(({ id }) => id === ROOT);
     const handle = isKept ? await agents.resume(ROOT) : await agents.create({ sessionId: ROOT });
     this.#root = handle.agent;
   }
 
   async #stored(id: SessionId): Promise<Pick<Session, 'header' | 'events'>> {
-    const isKept = (await this.#store.list()).some((header) => header.id === id);
-    if (isKept || id !== ROOT) return this.#store.inspect(id);
+    const isKept = (await this.#ground.store.list()).some((header) => header.id === id);
+    if (isKept || id !== ROOT) return this.#ground.store.inspect(id);
     return { header: { id }, events: [] } as unknown as Session;
   }
 

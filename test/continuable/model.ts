@@ -66,6 +66,8 @@ export class Member {
         this.lists[list].splice(at, 0, { ...message!, isFree: false });
       });
     }
+    // What is not there yet, or never will be.
+    this.lists['next-step'].push(...free);
   }
 
   waiting(list: List): string[] {
@@ -110,8 +112,11 @@ export class Model {
   report(child: Member, token: string, delivery: 'quiet' | 'wakeup' | 'next-step'): void {
     const parent = child.parent!;
     const message: Waiting = { token, from: child.id, wakes: delivery !== 'quiet' };
-    if (delivery === 'quiet') parent.lists['next-step'].push(message);
-    else this.#wake(parent, message, delivery === 'wakeup' ? 'next-turn' : 'next-step');
+    // What a child says waits behind what it said before.
+    const isQueued = parent.lists['next-turn'].some(({ from }) => from === child.id);
+    const list = delivery === 'wakeup' || isQueued ? 'next-turn' : 'next-step';
+    if (delivery === 'quiet') parent.lists[list].push(message);
+    else this.#wake(parent, message, list);
   }
 
   interrupt(member: Member): void {

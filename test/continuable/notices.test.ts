@@ -322,6 +322,7 @@ describe('the words of a notice', () => {
     output: [],
     waiting: 0,
     discarded: 0,
+    untold: 0,
     ...more,
   });
   const said = (more: Partial<Settlement>, label = 'worker') => {
@@ -352,6 +353,9 @@ describe('the words of a notice', () => {
     );
     expect(said({ stopReason: 'aborted', discarded: 2 }).first).toContain(
       'until you send it more work. 2 messages that waited for it were thrown away and will not run.',
+    );
+    expect(said({ stopReason: 'aborted', untold: 1 }).first).toContain(
+      'until you send it more work. 1 message that it had taken up was not told to it and will not run.',
     );
   });
 

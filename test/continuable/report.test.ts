@@ -111,6 +111,19 @@ describe('a report', () => {
     expect(told(root)).toEqual(order);
   });
 
+  it('has a size, and one beyond it is refused before anything is accepted', async () => {
+    const { all, child, held } = await busyChild();
+    await using _ = all;
+    const { root } = all.rt;
+    const most = 900_000 - JSON.stringify(text('')).length;
+    const tooLarge = reports(all, child, 'quiet', 'x'.repeat(most + 1));
+    expect(await codeOf(() => tooLarge)).toBe('INVALID_ARGUMENT');
+    expect(insertions(root)).toEqual([]);
+    await reports(all, child, 'quiet', 'x'.repeat(most));
+    expect(root.inbox.nextStep).toHaveLength(1);
+    held.open();
+  });
+
   it('is not overtaken either in a parent that is being ended, which is woken for nothing', async () => {
     const atRoot = gate();
     const held = gate();

@@ -4,14 +4,13 @@
  */
 import { expect, it } from 'vitest';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
-import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { textOf } from '../../protocol/content.ts';
 import { Dice } from '../interleavings/plan.ts';
 import { settled, until } from '../support/until.ts';
 import { testHarness } from '../support/harness.ts';
 import { prompt, signal } from './family.ts';
-import { fateOf, REFUSALS } from './fates.ts';
+import { endAfterClaim, fateOf, REFUSALS } from './fates.ts';
 
 const CHILDREN = 200;
 const THREADS = 8;
@@ -133,11 +132,3 @@ it('runs or names as waiting all that 200 children accepted', { timeout: 120_000
   await t[Symbol.asyncDispose]();
   expect(t.threads.all.filter(({ ports }) => ports?.isClosed === false)).toEqual([]);
 });
-
-/** How the turn ended that a message was claimed for: one stopped before its first step told nothing. */
-function endAfterClaim(events: readonly SessionEvent[], id: MessageId): string | undefined {
-  const waits = (end: number): boolean => fateOf(events.slice(0, end), id) === 'waits';
-  const claim = events.findIndex((_, at) => waits(at) && !waits(at + 1));
-  const end = events.slice(claim).find(({ type }) => type === 'turn/end');
-  return end?.type === 'turn/end' ? end.data.reason.kind : undefined;
-}

@@ -1,15 +1,12 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../protocol/errors.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
-import { SubagentLifecycle } from '../../src/subagents/lifecycle.ts';
 import { rejection } from '../subagents/stubs.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { settled, until } from '../support/until.ts';
 import { ID, continuing, holding } from './continuing.ts';
-
-afterEach(() => void vi.restoreAllMocks());
 
 describe('a start that is ended', () => {
   it.each(['agent/created', 'subagent/start'] as const)(
@@ -41,19 +38,6 @@ describe('a start that is ended', () => {
     expect(await t.rows()).toEqual([]);
     expect(t.agents.list()).toEqual([t.root]);
     expect(t.model.requests).toEqual([]);
-  });
-
-  it('by a start edge that cannot be told is undone, and tells no end', async () => {
-    await using t = await continuing();
-    const failure = new Error('The edge cannot be told.');
-    vi.spyOn(SubagentLifecycle.prototype, 'start').mockImplementationOnce(() => {
-      throw failure;
-    });
-    expect(await rejection(t.start())).toBe(failure);
-    expect(t.edges).toEqual([]);
-    expect(t.agents.list()).toEqual([t.root]);
-    await t.subagents.drainContinuableDescendants([t.root]);
-    expect(await t.rows()).toEqual([]);
   });
 
   it.each(['agent/created', 'subagent/start'] as const)(

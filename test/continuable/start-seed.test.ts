@@ -53,7 +53,7 @@ describe('the preparation by a provider', () => {
     await t.rootHandle.dispose();
     await t.agents.resume(t.root.id);
     hold.open();
-    expect(await starting).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await starting).toMatchObject({ code: 'DRAINING' });
     expect(t.edges).toEqual([]);
   });
 

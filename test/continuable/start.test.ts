@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../src/base/gate.ts';
+import { scriptedModel } from '../../src/models/scripted.ts';
 import { SubagentRuntime } from '../../src/subagents/runtime.ts';
 import { recordingLogger, rejection, stubProvider } from '../subagents/stubs.ts';
 import { eventTypes } from '../support/harness.ts';
@@ -47,6 +48,24 @@ describe('the start of a continuable child', () => {
     expect(await rejection(t.start({ childId: ID }))).toMatchObject({ code: 'DUPLICATE_CHILD' });
     expect(t.agents.list()).toEqual([t.root]);
     expect(t.edges).toEqual(['start', 'end completed']);
+  });
+
+  it('says so too when somebody else makes an agent of that id meanwhile', async () => {
+    const hold = gate();
+    await using t = await continuing({
+      models: { module: { module: new URL('file:///held.mjs') } },
+      threads: {
+        import: async () => (await hold.wait(), { default: scriptedModel(['Done.']) }),
+      },
+    });
+    const agentOptions = { provider: 'module', model: 'test' };
+    const starting = rejection(t.start({ childId: ID, request: { agentOptions } }));
+    await hold.arrived();
+    const other = await t.agents.create({ sessionId: ID });
+    hold.open();
+    expect(await starting).toMatchObject({ name: 'SubagentError', code: 'DUPLICATE_CHILD' });
+    expect(t.agents.get(ID)).toBe(other.agent);
+    expect(t.edges).toEqual([]);
   });
 
   it('lets one of two starts with the same id through', async () => {

@@ -40,7 +40,18 @@ const reserved = new Set(codesOf('Reserved'));
 
 /** In capitals like a code, and none: words of protocols, of SQL, of signals. */
 const NO_CODES: ReadonlySet<string> = new Set(
-  ['APPLY', 'HANDLER', 'RAW', 'FETCH', 'COMMIT', 'ROLLBACK', 'FULL', 'NORMAL', 'TERM'].concat(
+  [
+    'APPLY',
+    'HANDLER',
+    'RAW',
+    'FETCH',
+    'COMMIT',
+    'ROLLBACK',
+    'VACUUM',
+    'FULL',
+    'NORMAL',
+    'TERM',
+  ].concat(
     ['SIGINT', 'SIGTERM', 'NO_COLOR', 'ERR_WORKER_OUT_OF_MEMORY'],
     ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   ),

@@ -5,7 +5,7 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionEventType } from '../../protocol/session-events.ts';
 import { silentLogger } from '../../src/base/logger.ts';
-import { MemoryStore } from '../../src/session/memory-store.ts';
+import type { MemoryStore } from '../../src/session/memory-store.ts';
 import type { SessionProjections } from '../../src/session/projections/registry.ts';
 import type { Session } from '../../src/session/session.ts';
 import { Sessions } from '../../src/session/sessions.ts';

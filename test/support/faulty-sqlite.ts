@@ -2,10 +2,10 @@
  * The real SQLite, which fails when a test says so, with its own codes. It takes the place of the
  * package: `vi.mock('@photostructure/sqlite', () => import('../support/faulty-sqlite.ts'))`.
  */
+import type * as Sqlite from '@photostructure/sqlite';
 import { vi } from 'vitest';
 
-const real =
-  await vi.importActual<typeof import('@photostructure/sqlite')>('@photostructure/sqlite');
+const real = await vi.importActual<typeof Sqlite>('@photostructure/sqlite');
 
 /** What makes SQLite itself refuse a statement, and what ends that. */
 export interface Fault {

@@ -12,6 +12,7 @@ import { scriptedModel } from '../../src/models/scripted.ts';
 import type { Script, ScriptedModel } from '../../src/models/scripted.ts';
 import type { Session } from '../../src/session/session.ts';
 import { watchInvariants } from '../../src/subagents/invariants.ts';
+import type { WorkerHost } from '../../src/worker-host/worker-host.ts';
 import { inProcessThreads } from './in-process-threads.ts';
 import type { InProcessThreads, InProcessThreadsOptions } from './in-process-threads.ts';
 
@@ -29,6 +30,8 @@ export interface TestHarness extends AsyncDisposable {
   readonly rootHandle: AgentHandle;
   readonly model: ScriptedModel;
   readonly threads: InProcessThreads;
+  /** What has work and would never move again: nothing, between two tasks of the event loop. */
+  stalls(): readonly string[];
   /** What was logged as a warning or an error. */
   readonly warnings: { readonly message: string; readonly error?: ErrorRecord }[];
   /** Tell an agent something and wait until it has nothing to do. */
@@ -47,6 +50,7 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
   const logger: Logger = { debug() {}, info() {}, warn, error: warn };
   const model = scriptedModel(script);
   const threads = inProcessThreads({ clock, ...threadOptions });
+  let host: WorkerHost | undefined;
   const harness = await buildHarness(
     {
       workers: { warm: 0 },
@@ -55,7 +59,12 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
       models: { script: model, ...rest.models },
       defaultModel: rest.defaultModel ?? { provider: 'script', model: 'test' },
     },
-    { clock, random: () => 0.5, threads: () => threads.factory },
+    {
+      clock,
+      random: () => 0.5,
+      threads: () => threads.factory,
+      watch: (shown) => void (host = shown),
+    },
   );
   const watch = watchInvariants(harness);
   try {
@@ -66,6 +75,7 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
       rootHandle,
       model,
       threads,
+      stalls: () => host?.stalls(harness.agents.list()) ?? [],
       warnings,
       async ask(text, agent = rootHandle.agent) {
         agent.followup(typeof text === 'string' ? createUserMessage(text) : text);

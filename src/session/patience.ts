@@ -1,0 +1,58 @@
+import { StoreError } from '../../protocol/errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { deferred } from '../base/deferred.ts';
+
+/** For a store that is asked for the first time when nearly all of the time is over. */
+const LAST_MS = 1_000;
+
+/**
+ * How long those who end wait for their store. It runs from the moment in which an end is
+ * decided, whatever else has to be waited for first; what is answered later is dropped.
+ */
+export class Patience {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  /** When it is over. */
+  readonly #ends = new WeakMap<object, { since: number; at: number; isAsked: boolean }>();
+
+  /** When somebody was not answered last: who ends since before gets no more time for it. */
+  #silentAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+  }
+
+  /** The end of this is decided. Idempotent. */
+  begin(what: object): void {
+    if (this.hasBegun(what)) return;
+    const since = this.#clock.now();
+    this.#ends.set(what, { since, at: since + this.#ms, isAsked: false });
+  }
+
+  hasBegun(what: object): boolean {
+    return this.#ends.has(what);
+  }
+
+  /** @throws {StoreError} `STORE_IO` when no answer comes in time */
+  async await<T>(what: object, answer: Promise<T>): Promise<T> {
+    this.begin(what);
+    const end = this.#ends.get(what) as { since: number; at: number; isAsked: boolean };
+    const now = this.#clock.now();
+    if (!end.isAsked && end.since > this.#silentAt) end.at = Math.max(end.at, now + LAST_MS);
+    end.isAsked = true;
+    answer.catch(() => {});
+    const late = deferred<never>();
+    const refuse = (): void => {
+      this.#silentAt = this.#clock.now();
+      const text = `The store did not answer within ${this.#ms} ms of the end that waits for it.`;
+      late.reject(new StoreError('STORE_IO', text));
+    };
+    const timer = this.#clock.after(Math.max(0, end.at - now), refuse, true);
+    try {
+      return await Promise.race([answer, late.promise]);
+    } finally {
+      timer.cancel();
+    }
+  }
+}

@@ -1,0 +1,150 @@
+/** Ends are bounded and calls are answered, whatever the store does. */
+import { describe, expect, it } from 'vitest';
+import type { HarnessError } from '../../protocol/errors.ts';
+import { SessionId } from '../../protocol/ids.ts';
+import { gate } from '../../src/base/gate.ts';
+import { spawn } from '../../src/providers/worker-spawn.ts';
+import { testHarness } from '../support/harness.ts';
+import type { TestHarness } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { SilentStore } from '../support/silent-store.ts';
+import type { Question } from '../support/silent-store.ts';
+import { settled } from '../support/until.ts';
+import { prompt, signal } from './family.ts';
+
+const STOP_GRACE_MS = 1_000;
+/** The stop grace, and the time that a thread and the store have beyond it. */
+const BOUND_MS = STOP_GRACE_MS + 3_000;
+
+const built = async () => {
+  const store = new SilentStore();
+  const clock = new ManualClock();
+  const limits = { stopGraceMs: STOP_GRACE_MS };
+  const rt = await testHarness({ store, clock, limits, script: () => 'Done.' });
+  return { store, clock, rt };
+};
+const start = (rt: TestHarness, childId?: string) =>
+  rt.harness.subagents.startContinuable({
+    provider: 'spawn',
+    label: 'child',
+    ...(childId === undefined ? {} : { childId }),
+    request: { parent: rt.root, prompt: prompt('Work.') },
+    signal: signal(),
+  });
+const tell = (rt: TestHarness, id: string) =>
+  rt.harness.subagents.followup(rt.root, SessionId(id), prompt('More.'), {
+    source: { kind: 'user' },
+    signal: signal(),
+  });
+/** A child that has settled. */
+const settledChild = async (rt: TestHarness): Promise<string> => {
+  const { childId } = await start(rt);
+  await settled();
+  await settled();
+  expect(rt.harness.agents.get(childId)).toBeUndefined();
+  return childId;
+};
+const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'done',
+    ({ code }: HarnessError) => code,
+  );
+const outcome = (call: Promise<unknown>): { code: string | undefined } => {
+  const seen: { code: string | undefined } = { code: undefined };
+  void codeOf(call).then((code) => (seen.code = code));
+  return seen;
+};
+/** The time is over, and with it all that comes of that without any more. */
+const over = async (clock: ManualClock): Promise<void> => {
+  await clock.advance(BOUND_MS);
+  for (let times = 0; times < 8; times++) {
+    await settled();
+    await clock.advance(0);
+  }
+};
+const ENDS = {
+  'the harness': (rt: TestHarness) => rt.harness.dispose(),
+  'the parent': (rt: TestHarness) => rt.rootHandle.dispose(),
+  'a drain': (rt: TestHarness) => rt.harness.subagents.drainContinuableDescendants([rt.root]),
+} as const;
+const ends = Object.keys(ENDS) as (keyof typeof ENDS)[];
+
+describe.each(ends)('a call that waits for what never answers, when %s ends', (end) => {
+  it.each(['inspect', 'acquire', 'readFrom', 'prepare'] as const)(
+    'is told so in that tick, whatever becomes of %s',
+    async (what) => {
+      const { store, rt } = await built();
+      const prepared = gate();
+      rt.harness.subagents.registerProvider({
+        ...spawn()({ agents: rt.harness.agents }),
+        name: 'slow',
+        capabilities: { outputSchema: false, depthLimit: true, toolFilter: true, persona: true },
+        prepareContinuable: () => prepared.wait().then(() => ({})),
+      });
+      const childId = await settledChild(rt);
+      const silent = what === 'prepare' ? prepared : store.silence(what);
+      const call =
+        what === 'readFrom'
+          ? start(rt, 'named')
+          : what === 'prepare'
+            ? rt.harness.subagents.startContinuable({
+                provider: 'slow',
+                label: 'child',
+                request: { parent: rt.root, prompt: prompt('Work.') },
+                signal: signal(),
+              })
+            : tell(rt, childId);
+      const told = outcome(call);
+      await silent.arrived();
+      const ended = ENDS[end](rt);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(told.code).toBe('DRAINING');
+      await ended;
+      silent.open();
+      await settled();
+      const left = end === 'a drain' ? [rt.root] : [];
+      expect(rt.harness.agents.list()).toEqual(left);
+      expect(rt.harness.sessions.list()).toEqual(left.map(({ session }) => session));
+      await rt.harness.dispose();
+    },
+  );
+});
+
+describe.each(ends)('the end by %s', (end) => {
+  it.each<readonly Question[]>([['append'], ['release'], ['append', 'release', 'close']])(
+    'is over in its time although the store is silent on %s',
+    async (...questions) => {
+      const { store, clock, rt } = await built();
+      const childId = await settledChild(rt);
+      await tell(rt, childId);
+      const silent = store.silence(...questions);
+      const ended = outcome(ENDS[end](rt));
+      await settled();
+      await over(clock);
+      expect(ended.code).toBeDefined();
+      silent.open();
+      await settled();
+      await rt.harness.dispose().catch(() => {});
+      await settled();
+      expect(rt.harness.agents.list()).toEqual([]);
+      expect(rt.harness.sessions.list()).toEqual([]);
+      expect(clock.pending).toBe(0);
+    },
+  );
+});
+
+it('says of the harness that its store did not answer', async () => {
+  const { store, clock, rt } = await built();
+  const silent = store.silence('append', 'close');
+  const message = start(rt);
+  message.catch(() => {});
+  await settled();
+  const disposal = rt.harness.dispose();
+  const failure = disposal.catch((error: unknown) => error);
+  await settled();
+  await over(clock);
+  expect(String((await failure) as Error)).toMatch(/did not answer/);
+  expect(await codeOf(message)).not.toBe('done');
+  silent.open();
+  await settled();
+});
