@@ -12,8 +12,8 @@ export interface EncodedEntry {
   /** How many events have no body here: the first ones, which are copied. */
   readonly copied: number;
   readonly bodies: readonly Uint8Array[];
-  /** Absent when there is none, or it cannot be packed: it is not worth the events. */
-  readonly checkpoint: Uint8Array | undefined;
+  /** JSON text. Absent when there is none, or it cannot be written down: it is not worth the events. */
+  readonly checkpoint: string | undefined;
 }
 
 /** No packed map begins with it, and every JSON object does. */
@@ -81,29 +81,40 @@ export function decodeHeader(id: string, body: Uint8Array): SessionHeader {
 }
 
 /** `undefined` for what this version cannot make anything of: the log is still there. */
-export function decodeCheckpoint(seq: number, body: Uint8Array): Checkpoint | undefined {
+export function decodeCheckpoint(seq: number, body: string): Checkpoint | undefined {
   try {
-    return { seq, rows: decode(body, 'A stored checkpoint') as Checkpoint['rows'] };
+    const rows: unknown = JSON.parse(body);
+    return isPlainObject(rows) ? { seq, rows: rows as Checkpoint['rows'] } : undefined;
   } catch {
     // Damaged.
     return undefined;
   }
 }
 
-/** Whom a packed header names as the parent, even one that cannot be read as a whole. */
-export function parentIn(body: Uint8Array): string | null {
+/** The origin of a header that could not be read when the file became one of this version. */
+export const UNREADABLE = 'unreadable';
+
+/** What a packed header says of itself, even one that cannot be read as a whole. */
+export function headerField(
+  body: Uint8Array,
+  field: 'parentSession' | 'origin' | 'seedLength',
+): string | number | null {
   try {
-    const { parentSession } = decode(body, 'A stored header');
-    return typeof parentSession === 'string' ? parentSession : null;
+    const header = decode(body, 'A stored header');
+    if (field === 'origin') return checkedHeader(header as unknown as SessionHeader).origin ?? null;
+    const value = header[field];
+    return typeof value === (field === 'seedLength' ? 'number' : 'string')
+      ? (value as string | number)
+      : null;
   } catch {
-    // Damaged: nobody's child.
-    return null;
+    // Damaged, and nobody's child if that can be read neither.
+    return field === 'origin' ? UNREADABLE : null;
   }
 }
 
-function encodeRows({ rows }: Checkpoint): Uint8Array | undefined {
+function encodeRows({ rows }: Checkpoint): string | undefined {
   try {
-    return encode(rows);
+    return JSON.stringify(rows);
   } catch {
     // Nested deeper than the stack.
     return undefined;

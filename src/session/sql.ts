@@ -35,8 +35,8 @@ export class Sql {
     });
   }
 
-  /** One more SQL function, of one value. It must not throw. */
-  define(name: string, implementation: (value: never) => SqlValue): void {
+  /** One more SQL function. It must not throw. */
+  define(name: string, implementation: (...values: never[]) => SqlValue): void {
     this.#connection.function(name, { deterministic: true, directOnly: true }, implementation);
   }
 

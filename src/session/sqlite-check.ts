@@ -158,7 +158,7 @@ async function checkSession(
   found.push(...exam.end(length, lease?.kind === 'held'));
   if (lease !== undefined) found.push(lease);
   for (const [seq, body] of version < 2 ? [] : sql.run(CHECKPOINT, key)) {
-    const finding = checkpointProblem(id, Number(seq), body as Uint8Array, length);
+    const finding = checkpointProblem(id, Number(seq), String(body), length);
     if (finding !== undefined) found.push(finding);
   }
 }
@@ -166,7 +166,7 @@ async function checkSession(
 function checkpointProblem(
   session: SessionId,
   seq: number,
-  body: Uint8Array,
+  body: string,
   length: number,
 ): StoreFinding | undefined {
   if (seq >= length) {

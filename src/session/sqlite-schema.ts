@@ -1,6 +1,6 @@
 import type { Sql } from './sql.ts';
 import { StoreError } from '../../protocol/errors.ts';
-import { parentIn } from './event-codec.ts';
+import { headerField } from './event-codec.ts';
 
 /** `SAGR`: tells our files from other SQLite databases. */
 const APPLICATION_ID = 0x53414752;
@@ -31,12 +31,15 @@ const MIGRATIONS: readonly string[] = [
   `,
   `
   ALTER TABLE session ADD COLUMN parent TEXT;
-  UPDATE session SET parent = parent_in(header);
+  ALTER TABLE session ADD COLUMN origin TEXT;
+  ALTER TABLE session ADD COLUMN seed_length INTEGER;
+  UPDATE session SET parent = header_field(header, 'parentSession'),
+    origin = header_field(header, 'origin'), seed_length = header_field(header, 'seedLength');
   CREATE INDEX session_by_parent ON session (parent, created_at, id) WHERE parent IS NOT NULL;
   CREATE TABLE checkpoint (
     session INTEGER PRIMARY KEY REFERENCES session (key) ON DELETE CASCADE,
     seq INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body TEXT NOT NULL
   ) STRICT;
   `,
 ];
@@ -53,6 +56,17 @@ export const STATEMENTS = {
     FROM json_each(arg(3)) AS other CROSS JOIN session INDEXED BY session_by_parent
     ON session.parent = other.value
     LIMIT arg(4)`,
+  // The same walk with what outlines are made of.
+  outline: `SELECT give(id, created_at, parent, origin, seed_length, checkpoint.seq, body)
+    FROM session INDEXED BY session_by_parent
+    LEFT JOIN checkpoint ON checkpoint.session = session.key AND seq < length
+    WHERE parent = arg(0) AND (created_at, id) > (arg(1), arg(2))
+    UNION ALL SELECT give(session.id, session.created_at, session.parent, session.origin,
+      session.seed_length, checkpoint.seq, checkpoint.body)
+    FROM json_each(arg(3)) AS other CROSS JOIN session INDEXED BY session_by_parent
+    ON session.parent = other.value
+    LEFT JOIN checkpoint ON checkpoint.session = session.key AND seq < length
+    LIMIT arg(4)`,
   checkpoints: `SELECT give(session.id, session.length, checkpoint.seq, checkpoint.body)
     FROM json_each(arg(0)) AS asked
     JOIN session ON session.id = asked.value JOIN checkpoint ON checkpoint.session = session.key`,
@@ -61,8 +75,10 @@ export const STATEMENTS = {
   page: `SELECT give(seq, body) FROM event
     WHERE session = arg(0) AND seq >= arg(1) AND seq < arg(2) ORDER BY seq LIMIT arg(3)`,
   take: 'UPDATE session SET epoch = arg(1), owner = arg(2), lease_until = arg(3) WHERE key = arg(0)',
-  create: `INSERT INTO session (id, created_at, parent, header, length, epoch, owner, lease_until)
-    VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6), arg(7)) RETURNING give(key)`,
+  create: `INSERT INTO session
+    (id, created_at, parent, origin, seed_length, header, length, epoch, owner, lease_until)
+    VALUES (arg(0), arg(1), arg(2), arg(3), arg(4), arg(5), arg(6), arg(7), arg(8), arg(9))
+    RETURNING give(key)`,
   grow: 'UPDATE session SET length = arg(1) WHERE key = arg(0)',
   add: 'INSERT INTO event (session, seq, body) VALUES (arg(0), arg(1), arg(2))',
   copy: `INSERT INTO event (session, seq, body)
@@ -90,7 +106,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length;
  */
 export function migrate(sql: Sql, path: string): void {
   if (versionOf(sql, path) === SCHEMA_VERSION) return;
-  sql.define('parent_in', parentIn);
+  sql.define('header_field', headerField);
   sql.transaction(() => {
     for (const migration of MIGRATIONS.slice(versionOf(sql, path))) sql.run(migration);
     sql.run(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);

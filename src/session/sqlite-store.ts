@@ -13,6 +13,7 @@ import type {
   Checkpoint,
   DamagedSession,
   PackedSession,
+  SessionOutline,
   SessionPersistence,
   StoreAppend,
   StoredSession,
@@ -24,7 +25,7 @@ import { decodeEvent, decodeHeader, encodeEntry } from './event-codec.ts';
 import { SqliteFile } from './sqlite-file.ts';
 import type { SessionRow } from './sqlite-log.ts';
 import { isNameless, pagesOf, seek, toRow } from './sqlite-log.ts';
-import { listHeaders, listHeadersBelow, readCheckpoints } from './sqlite-listing.ts';
+import { listHeaders, listHeadersBelow, outlineBelow, readCheckpoints } from './sqlite-listing.ts';
 import { STATEMENTS } from './sqlite-schema.ts';
 import { heldElsewhere, newOwner } from './store-owner.ts';
 import { appendProblem, notFound } from './store-rules.ts';
@@ -93,6 +94,15 @@ export class SqliteStore implements SessionPersistence {
     onDamaged?: (session: DamagedSession) => void,
   ): Promise<readonly SessionHeader[]> {
     return listHeadersBelow(this.#file, roots, levels, signal, onDamaged);
+  }
+
+  async outlineBelow(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): Promise<readonly SessionOutline[]> {
+    return outlineBelow(this.#file, roots, levels, signal, onDamaged);
   }
 
   async checkpoints(
@@ -298,11 +308,18 @@ export class SqliteStore implements SessionPersistence {
 
   #create(entry: StoreAppend, header: Uint8Array | undefined, length: number): number {
     const { id, epoch } = entry;
-    const { createdAt = 0, parentSession = null } = entry.header ?? {};
+    const {
+      createdAt = 0,
+      parentSession = null,
+      origin = null,
+      seedLength = null,
+    } = entry.header ?? {};
     const values = [
       id,
       createdAt,
       parentSession,
+      origin,
+      seedLength,
       header ?? null,
       length,
       epoch,

@@ -60,7 +60,13 @@ export function notFound(id: SessionId): StoreError {
   return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${printed(id)}\`.`);
 }
 
-/** The order of listings. */
-export function byAge(a: SessionHeader, b: SessionHeader): number {
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1);
+type Aged = Pick<SessionHeader, 'id' | 'createdAt'>;
+
+/** The order of stores: by code points where the age is the same, as SQLite compares text. */
+export function byAge(a: Aged, b: Aged): number {
+  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
+  for (let index = 0; ; index++) {
+    const [one = -1, other = -1] = [a.id.codePointAt(index), b.id.codePointAt(index)];
+    if (one !== other || one === -1) return one - other;
+  }
 }

@@ -42,6 +42,18 @@ export interface PackedSession {
   readonly bodies: readonly Uint8Array[];
 }
 
+/**
+ * What listings tell a stored session by: its place in the tree, and what was folded of its log.
+ * Of the moment it was created, so a header that was damaged since is not noticed.
+ */
+export interface SessionOutline extends Pick<
+  SessionHeader,
+  'id' | 'createdAt' | 'parentSession' | 'origin' | 'seedLength'
+> {
+  /** The last one, if it can be read and is of this log. */
+  readonly checkpoint?: Checkpoint;
+}
+
 /** A stored session whose header cannot be read: what is known of it all the same. */
 export interface DamagedSession {
   readonly id: SessionId;
@@ -95,6 +107,16 @@ export interface SessionPersistence {
     onDamaged?: (session: DamagedSession) => void,
   ): Promise<readonly SessionHeader[]>;
   /**
+   * As `listBelow`, without reading a header, and with the checkpoints: one reading of both.
+   * Absent: `listBelow` and `checkpoints` are asked.
+   */
+  outlineBelow?(
+    roots: readonly SessionId[],
+    levels: number,
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): Promise<readonly SessionOutline[]>;
+  /**
    * The last checkpoint of each of these that has one. One that cannot be read is as none.
    * Absent: none is kept.
    */
@@ -110,15 +132,6 @@ export interface SessionPersistence {
    * Absent: nothing to give back.
    */
   vacuum?(signal?: AbortSignal): Promise<void>;
-  /**
-   * As `list`, of all that descends from these sessions, `levels` deep (1: their children). These
-   * themselves are not among them. Absent: `list` is asked.
-   */
-  listBelow?(
-    roots: readonly SessionId[],
-    levels: number,
-    signal?: AbortSignal,
-  ): Promise<readonly SessionHeader[]>;
   /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.

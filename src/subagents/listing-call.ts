@@ -45,5 +45,7 @@ export class ListingCall {
   }
 }
 
-/** What is done between two turns of others. */
+/** Who is told of between two turns of others. */
 export const LISTED_AT_ONCE = 200;
+/** The same of what takes next to nothing for each. */
+export const PLACED_AT_ONCE = 2_000;

@@ -9,9 +9,9 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
-import type { DamagedSession, SessionPersistence } from '../session/store.ts';
+import type { DamagedSession, SessionOutline, SessionPersistence } from '../session/store.ts';
 import type { ListingCall } from './listing-call.ts';
-import { LISTED_AT_ONCE } from './listing-call.ts';
+import { PLACED_AT_ONCE } from './listing-call.ts';
 
 /** A session as its header tells of it, and what there is to read more of it from. */
 export interface Listed {
@@ -22,13 +22,20 @@ export interface Listed {
   /** `damaged`: stored, and its header cannot be read. */
   readonly from:
     | { readonly kind: 'live'; readonly session: Session }
-    | { readonly kind: 'stored'; readonly header: SessionHeader }
+    | Stored
     | { readonly kind: 'damaged' };
 }
 
+/** By its outline where the store has outlines. */
+export type Stored =
+  | { readonly kind: 'stored'; readonly header: SessionHeader }
+  | { readonly kind: 'outlined'; readonly header: SessionOutline };
+
 export interface CorpusSources {
   readonly sessions: { list(): readonly Session[] };
-  readonly persistence?: Pick<SessionPersistence, 'list' | 'listBelow'> | undefined;
+  readonly persistence?:
+    | Pick<SessionPersistence, 'list' | 'listBelow' | 'outlineBelow'>
+    | undefined;
 }
 
 /**
@@ -50,15 +57,11 @@ export async function readCorpus(
   const look = async (roots: readonly SessionId[], deep: number): Promise<void> => {
     const damaged: DamagedSession[] = [];
     const onDamaged = (one: DamagedSession): void => void damaged.push(one);
-    const headers = await call.read((signal) =>
-      persistence.listBelow === undefined
-        ? persistence.list(signal, onDamaged)
-        : persistence.listBelow(roots, deep, signal, onDamaged),
-    );
+    const stored = await call.read((signal) => below(persistence, roots, deep, signal, onDamaged));
     for (const one of damaged) found.set(one.id, ofDamaged(one));
-    for (const header of headers) {
-      found.set(header.id, ofStored(header));
-      if (found.size % LISTED_AT_ONCE === 0) await call.breathe();
+    for (const one of stored) {
+      found.set(one.header.id, ofHeader(one.header, one));
+      if (found.size % PLACED_AT_ONCE === 0) await call.breathe();
     }
   };
   await look([root, ...seeds.map(({ id }) => id)], levels);
@@ -70,13 +73,33 @@ export async function readCorpus(
     for (const { id } of missing) asked.add(id);
     // One parent at a time: what is asked about is not among what is found below it.
     const parents = new Set(missing.map(parentOf).filter((id) => id !== undefined));
-    for (const parent of persistence.listBelow === undefined ? [root] : parents) {
+    for (const parent of findsBelow(persistence) ? parents : [root]) {
       await look([parent], 1);
     }
   }
   // No await from here on: whoever is live now is so as a whole, in place of what was stored.
   for (const session of sessions.list()) found.set(session.id, ofLive(session));
   return new Corpus(root, found.values());
+}
+
+type Store = NonNullable<CorpusSources['persistence']>;
+
+const findsBelow = ({ listBelow, outlineBelow }: Store): boolean =>
+  (listBelow ?? outlineBelow) !== undefined;
+
+async function below(
+  store: Store,
+  ...[roots, levels, signal, onDamaged]: Parameters<NonNullable<Store['listBelow']>>
+): Promise<readonly Stored[]> {
+  if (store.outlineBelow !== undefined) {
+    const outlines = await store.outlineBelow(roots, levels, signal, onDamaged);
+    return outlines.map((header) => ({ kind: 'outlined', header }));
+  }
+  const headers =
+    store.listBelow === undefined
+      ? await store.list(signal, onDamaged)
+      : await store.listBelow(roots, levels, signal, onDamaged);
+  return headers.map((header) => ({ kind: 'stored', header }));
 }
 
 /** The sessions of one reading, by their parents. */
@@ -139,7 +162,7 @@ function mayHangBelow(root: SessionId, live: readonly Session[]): readonly Sessi
 
 const parentOf = ({ header }: Session): SessionId | undefined => header.parentSession;
 
-const ofHeader = (header: SessionHeader, from: Listed['from']): Listed => ({
+const ofHeader = (header: SessionHeader | SessionOutline, from: Listed['from']): Listed => ({
   id: header.id,
   createdAt: header.createdAt,
   parentSession: header.parentSession,
@@ -147,7 +170,6 @@ const ofHeader = (header: SessionHeader, from: Listed['from']): Listed => ({
   from,
 });
 const ofLive = (session: Session): Listed => ofHeader(session.header, { kind: 'live', session });
-const ofStored = (header: SessionHeader): Listed => ofHeader(header, { kind: 'stored', header });
 
 /** What it is of cannot be told: shown rather than hidden, since it may be somebody's child. */
 const ofDamaged = ({ id, createdAt, parentSession }: DamagedSession): Listed => ({

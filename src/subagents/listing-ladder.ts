@@ -11,12 +11,12 @@ import type { ColdFolds } from '../session/projections/cold-folds.ts';
 import type { ProjectionSnapshot } from '../session/projections/projection.ts';
 import type { SessionProjections } from '../session/projections/registry.ts';
 import { notFound } from '../session/store-rules.ts';
-import type { SessionPersistence } from '../session/store.ts';
+import type { Checkpoint, SessionPersistence } from '../session/store.ts';
 import type { SubagentIdentity } from './identity-projection.ts';
 import { subagentIdentity } from './identity-projection.ts';
 import type { ListingCall } from './listing-call.ts';
 import { LISTED_AT_ONCE } from './listing-call.ts';
-import type { Listed } from './listing-corpus.ts';
+import type { Listed, Stored } from './listing-corpus.ts';
 
 /** Who a child is, or why that cannot be told. */
 export type Finding = NonNullable<SubagentIdentity> | 'corrupt' | 'unavailable';
@@ -38,13 +38,20 @@ export async function identify(
   call: ListingCall,
 ): Promise<ReadonlyMap<SessionId, Finding>> {
   const found = new Map<SessionId, Finding>();
-  const unproven: SessionHeader[] = [];
+  const unproven: Header[] = [];
   for (let from = 0; from < listed.length; from += LISTED_AT_ONCE) {
     if (from > 0) await call.breathe();
     const stored: SessionHeader[] = [];
-    for (const one of listed.slice(from, from + LISTED_AT_ONCE)) {
-      if (one.from.kind === 'stored') stored.push(one.from.header);
-      else note(found, one.id, one.from.kind === 'live' ? ofLive(sources, one.from) : 'corrupt');
+    for (const { id, from: source } of listed.slice(from, from + LISTED_AT_ONCE)) {
+      if (source.kind === 'live') note(found, id, ofLive(sources, source));
+      else if (source.kind === 'damaged') found.set(id, 'corrupt');
+      else if (source.kind === 'stored') stored.push(source.header);
+      else {
+        const { header } = source;
+        const identity = provenBy(sources, header, header.checkpoint);
+        if (identity === undefined) unproven.push(header);
+        else found.set(id, identity);
+      }
     }
     if (stored.length > 0) unproven.push(...(await byCheckpoint(sources, stored, found, call)));
   }
@@ -81,11 +88,12 @@ function ofLive(
 
 /** Returns those whose checkpoints prove nothing, for whatever reason: their logs tell. */
 async function byCheckpoint(
-  { projections, persistence }: LadderSources,
+  sources: LadderSources,
   headers: readonly SessionHeader[],
   found: Map<SessionId, Finding>,
   call: ListingCall,
 ): Promise<readonly SessionHeader[]> {
+  const { persistence } = sources;
   if (persistence?.checkpoints === undefined) return headers;
   const ids = headers.map(({ id }) => id);
   let checkpoints: Awaited<ReturnType<NonNullable<typeof persistence.checkpoints>>>;
@@ -97,25 +105,36 @@ async function byCheckpoint(
     call.check();
     return headers;
   }
-  return headers.filter(({ id, seedLength = 0 }) => {
-    const checkpoint = checkpoints.get(id);
-    if (checkpoint === undefined) return true;
-    try {
-      const identity = identityIn(projections.viewCheckpoint(checkpoint));
-      // What an ancestor was may stand in the part of the log that was inherited.
-      if (identity === null || identity.seq < seedLength) return true;
-      found.set(id, identity);
-      return false;
-    } catch {
-      return true;
-    }
+  return headers.filter((header) => {
+    const identity = provenBy(sources, header, checkpoints.get(header.id));
+    if (identity !== undefined) found.set(header.id, identity);
+    return identity === undefined;
   });
+}
+
+/** Who a checkpoint proves a session to be; `undefined`: that it does not. */
+function provenBy(
+  { projections }: LadderSources,
+  { seedLength = 0 }: Header,
+  checkpoint: Checkpoint | undefined,
+): Finding | undefined {
+  const row = checkpoint?.rows[subagentIdentity.key];
+  if (checkpoint === undefined || row === undefined) return undefined;
+  try {
+    // Of the other rows nothing is asked.
+    const own = { seq: checkpoint.seq, rows: { [subagentIdentity.key]: row } };
+    const identity = identityIn(projections.viewCheckpoint(own));
+    // What an ancestor was may stand in the part of the log that was inherited.
+    return identity === null || identity.seq < seedLength ? undefined : identity;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Never rejects but with `CANCELLED`; `undefined`: it is not there any more. */
 async function ofLog(
   sources: LadderSources,
-  header: SessionHeader,
+  header: Header,
   call: ListingCall,
 ): Promise<Finding | undefined> {
   let read: Awaited<ReturnType<typeof readLog>>;
@@ -152,16 +171,13 @@ async function readLog(
 const identityIn = ({ values }: Pick<ProjectionSnapshot, 'values'>): SubagentIdentity =>
   (values[subagentIdentity.key] as SubagentIdentity | undefined) ?? null;
 
-/** What differs when another session has taken the place of one. */
-const LIFECYCLE = [
-  'version',
-  'id',
-  'createdAt',
-  'cwd',
-  'parentSession',
-  'seedLength',
-  'delegationDepth',
-] as const satisfies readonly (keyof SessionHeader)[];
+type Header = Stored['header'];
 
-const isSame = (one: SessionHeader, other: SessionHeader): boolean =>
-  LIFECYCLE.every((field) => one[field] === other[field]);
+/** What differs when another session has taken the place of one. */
+const OUTLINED = ['id', 'createdAt', 'parentSession', 'seedLength'] as const;
+const LIFECYCLE = ['version', ...OUTLINED, 'cwd', 'delegationDepth'] as const;
+
+const isSame = (found: SessionHeader, listed: Header): boolean =>
+  'version' in listed
+    ? LIFECYCLE.every((field) => found[field] === listed[field])
+    : OUTLINED.every((field) => found[field] === listed[field]);

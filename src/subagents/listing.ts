@@ -7,7 +7,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import { assertOptions } from '../base/assert-options.ts';
-import { ListingCall, LISTED_AT_ONCE } from './listing-call.ts';
+import { ListingCall, PLACED_AT_ONCE } from './listing-call.ts';
 import { readCorpus } from './listing-corpus.ts';
 import type { Corpus, CorpusSources, Listed } from './listing-corpus.ts';
 import { identify } from './listing-ladder.ts';
@@ -85,7 +85,7 @@ export async function listDescendants(
   let walked = 0;
   for (const one of walk(corpus, rootId)) {
     if (one.listed.isSubagent) placed.push(one);
-    if (++walked % LISTED_AT_ONCE === 0) await call.breathe();
+    if (++walked % PLACED_AT_ONCE === 0) await call.breathe();
   }
   const listed = placed.map((one) => one.listed);
   const found = await identify(sources, listed, call);

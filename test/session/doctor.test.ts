@@ -127,7 +127,7 @@ describe('a check of a file', () => {
     ],
     [
       'a checkpoint that cannot be read',
-      "UPDATE checkpoint SET body = x'7b'",
+      "UPDATE checkpoint SET body = '{'",
       [/^note unreadable-checkpoint a/],
     ],
     [

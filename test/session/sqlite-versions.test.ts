@@ -105,6 +105,10 @@ describe('a file of version 1', () => {
       { id: 'child', createdAt: OLD_NOW + 1, ...parentSession, error: expect.objectContaining({ name: 'StoreError', code }) as Error },
     ]);
     expect(idsOf(await store.listBelow([SessionId('child')], 1))).toEqual(['open']);
+    const below: DamagedSession[] = [];
+    const outlines = await store.outlineBelow([root], 1, undefined, (one) => below.push(one));
+    expect(idsOf(outlines)).toEqual(['fork', 'held']);
+    expect(idsOf(below)).toEqual(parent === undefined ? [] : ['child']);
   }); // prettier-ignore
 
   it('stays one, and is whole, when the disk is full before it is one of this version', async () => {
@@ -159,7 +163,7 @@ it('a checkpoint that cannot be read, or that knows more than the log, is as non
     checkpoint: { seq: 1, rows: {} },
   }));
   await t.store.append(made);
-  ask(t.path, "UPDATE checkpoint SET body = x'c1' WHERE session = 1");
+  ask(t.path, "UPDATE checkpoint SET body = '{' WHERE session = 1");
   ask(t.path, 'UPDATE checkpoint SET seq = 2 WHERE session = 2');
   expect([...(await t.store.checkpoints(made.map(({ id }) => id))).keys()]).toEqual(['c']);
 });

@@ -129,7 +129,8 @@ export function usableState(
   unit: ProjectionUnit,
   row: { readonly ver: number; readonly val: Json } | undefined,
 ): Json | undefined {
-  if (row === undefined || row.ver !== unit.stateVersion) return undefined;
+  // A kept row is another's word: it may be anything.
+  if (row?.ver !== unit.stateVersion) return undefined;
   try {
     const state = frozenCopy(row.val, MAX_DEPTH);
     return unit.isState(state) ? state : undefined;
