@@ -38,6 +38,7 @@ export class Brain {
   readonly reported = new Set<string>();
   /** By its last mark: what each session was shown in its last request. */
   readonly #shown = new Map<string, readonly Shown[]>();
+  readonly #inputs = new Map<string, string>();
   /** Marks whose message some request was made for. */
   readonly #answered = new Set<string>();
   readonly #dice: Dice;
@@ -65,9 +66,9 @@ export class Brain {
     return this.#server.url.replace(/\/v1$/, '');
   }
 
-  /** The first request, byte by byte as far as it is made of what a model reads. */
-  get firstInput(): string {
-    return JSON.stringify(this.#server.requests[0]?.body ?? null);
+  /** The first request that was made for the message of this mark, as far as models read it. */
+  inputFor(mark: string): string | undefined {
+    return this.#inputs.get(mark);
   }
 
   stop(): Promise<void> {
@@ -85,6 +86,10 @@ export class Brain {
       ? (body.messages as unknown as Message[]).map(shownInThread)
       : body.messages.filter(({ role }) => role !== 'system').map(shownOverHttp);
     this.#remember(shown);
+    const asked = shown.flatMap(({ role, text }) => (role === 'user' ? marksOf(text) : [])).at(-1);
+    if (asked !== undefined && !this.#inputs.has(asked)) {
+      this.#inputs.set(asked, JSON.stringify(isThread ? shown : body));
+    }
     const answer = this.#answer(shown);
     this.onPhase('model');
     await pause(answer.delayMs, undefined, { ref: false });

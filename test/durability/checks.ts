@@ -19,6 +19,13 @@ export interface Returned {
 
 export type Fate = 'told' | 'waiting' | 'discarded' | 'lost';
 
+/** Of a notice: `waiting` tells two apart that are about the same turn. */
+interface Notice {
+  readonly senderSessionId: string;
+  readonly turn: number;
+  readonly waiting?: number;
+}
+
 const ownOf = ({ header, events }: StoredLog): readonly SessionEvent[] =>
   events.slice(header.seedLength ?? 0);
 
@@ -53,6 +60,7 @@ export function problemsOf(
   stored: Stored,
   returned: readonly Returned[],
   lines: readonly string[],
+  cutOff: Map<string, number>,
 ): string[] {
   const problems = [...stored.problems];
   for (const { id, session } of returned) {
@@ -66,6 +74,7 @@ export function problemsOf(
     const own = ownOf(log);
     const say = (what: string): void => void problems.push(`session ${session}: ${what}`);
     const told = toldIn(own);
+    if (insertedIn(own).length === 0) say('it was kept without what it was made for');
     for (const id of twice(told.map((message) => message.id))) say(`${id} was told twice`);
     const sent = new Map(
       [...insertedIn(own), ...told]
@@ -84,7 +93,8 @@ export function problemsOf(
     const ends = new Map<string, string>();
     for (const { id, source } of insertedIn(own)) {
       if (source.kind !== 'subagent-settled') continue;
-      const end = `turn ${source.turn} of ${source.senderSessionId}`;
+      const { senderSessionId, turn, waiting = 0 } = source as Notice;
+      const end = `turn ${turn} of ${senderSessionId}, with ${waiting} waiting`;
       if ((ends.get(end) ?? id) !== id) say(`it has two notices of ${end}`);
       ends.set(end, id);
     }
@@ -101,9 +111,61 @@ export function problemsOf(
       }
     }
   }
-  problems.push(...toolProblems(stored, lines));
+  problems.push(...toolProblems(stored, lines), ...revivedTools(stored, lines, cutOff));
   return problems;
 }
+
+/** A call that a kill has cut off is over: its tool is not run by any later process. */
+function revivedTools(
+  { sessions }: Stored,
+  lines: readonly string[],
+  cutOff: Map<string, number>,
+): string[] {
+  const timesRun = (callId: string): number =>
+    lines.filter((line) => line === `begin ${callId}`).length;
+  const problems = [...cutOff].flatMap(([callId, times]) =>
+    timesRun(callId) > times ? [`the tool of ${callId} was run after a kill had cut it off`] : [],
+  );
+  for (const { header, events } of sessions.values()) {
+    for (const { type, data } of closersOf(events, header.seedLength ?? 0)) {
+      if (type !== 'tool/result') continue;
+      const { callId } = (data as { message: { source: { callId: string } } }).message.source;
+      cutOff.set(callId, timesRun(callId));
+    }
+  }
+  return problems;
+}
+
+/** A report whose id a model has read is in one parent's log, once. */
+export function reportProblems({ sessions }: Stored, reported: ReadonlySet<string>): string[] {
+  return [...reported].flatMap((id) => {
+    const logs = [...sessions.values()].filter((log) => fateOf(id, log) !== 'lost');
+    return logs.length === 1 ? [] : [`report ${id} was read, and is in ${logs.length} logs`];
+  });
+}
+
+/** What models were shown of calls without an outcome is what the log says of them. */
+export function readProblems({ sessions }: Stored, results: ReadonlyMap<string, string>): string[] {
+  return [...sessions.values()].flatMap(({ events }) =>
+    events.flatMap((event) => {
+      if (event.type !== 'tool/result') return [];
+      const { message, error } = event.data;
+      const read = results.get(message.source.callId);
+      if (error?.code !== 'TOOL_OUTCOME_UNKNOWN' || read === undefined) return [];
+      const [block] = message.content;
+      const text = block?.type === 'tool-result' ? JSON.stringify(block.content) : '';
+      return read === '' || text.includes(JSON.stringify(read).slice(1, -1))
+        ? []
+        : [`a model read of ${message.source.callId}: ${read}, not ${text}`];
+    }),
+  );
+}
+
+/** Sessions that a kill has left inside of a turn. */
+export const openTurns = ({ sessions }: Stored): string[] =>
+  [...sessions].flatMap(([id, { header, events }]) =>
+    closersOf(events, header.seedLength ?? 0).length > 0 ? [id] : [],
+  );
 
 /** What is taken from one list is taken in the order it was put there. */
 function orderProblems(own: readonly SessionEvent[], target: 'next-turn' | 'next-step'): string[] {

@@ -3,14 +3,14 @@ import { Life } from './life.ts';
 import type { LifeReport } from './life.ts';
 
 /**
- * `KILLS=1000 npm run test:kill` kills more often; `SEED=17` lives that one life again, and
- * `LIVES` says how many of them there are at a time. Some 3 kills in a row are one life.
+ * `KILLS=1000 npm run test:kill` kills more often and says what it saw; `SEED=17` lives that one
+ * life again, and `LIVES` says how many of them there are at a time. A life is some kills in a row.
  */
-const { KILLS = '12', SEED, LIVES = '2' } = process.env;
-const IS_LONG = Number(KILLS) > 12;
+const { KILLS, SEED, LIVES = '2' } = process.env;
+const COUNT = Number(KILLS ?? '12');
 /** Lives that went wrong, after which no other is begun. */
 const MOST_FAILED = 3;
-const KILLS_PER_LIFE = [1, 2, 3, 4, 6];
+const KILLS_PER_LIFE = [4, 2, 6, 3, 9];
 
 async function killed(kills: number): Promise<readonly LifeReport[]> {
   const reports: LifeReport[] = [];
@@ -24,7 +24,7 @@ async function killed(kills: number): Promise<readonly LifeReport[]> {
       const report = await new Life(own).run(count);
       reports.push(report);
       if (reports.filter(({ problems }) => problems.length > 0).length >= MOST_FAILED) left = 0;
-      if (IS_LONG && reports.length % 20 === 0) console.log(figures(reports));
+      if (KILLS !== undefined && reports.length % 20 === 0) console.log(figures(reports));
     }
   };
   await Promise.all(Array.from({ length: SEED === undefined ? Number(LIVES) : 1 }, lives));
@@ -32,36 +32,49 @@ async function killed(kills: number): Promise<readonly LifeReport[]> {
 }
 
 function figures(reports: readonly LifeReport[]): string {
-  const phases = new Map<string, number>();
-  for (const phase of reports.flatMap(({ kills }) => kills)) {
-    phases.set(phase, (phases.get(phase) ?? 0) + 1);
+  const phases = new Map<string, { planned: number; hit: number }>();
+  const rowOf = (phase: string): { planned: number; hit: number } => {
+    const row = phases.get(phase) ?? { planned: 0, hit: 0 };
+    phases.set(phase, row);
+    return row;
+  };
+  for (const { planned, hit } of reports.flatMap(({ kills }) => kills)) {
+    rowOf(planned).planned++;
+    rowOf(hit).hit++;
   }
   const sum = (read: (report: LifeReport) => number): number =>
     reports.reduce((total, report) => total + read(report), 0);
+  const rows = [...phases]
+    .toSorted(([one], [other]) => one.localeCompare(other))
+    .map(([phase, { planned, hit }]) => `  ${phase.padEnd(18)} ${hit} hit of ${planned} meant`);
   return [
-    `${sum(({ kills }) => kills.length)} kills in ${reports.length} lives`,
-    [...phases].map(([phase, count]) => `${phase} ${count}`).join(', '),
-    `${sum(({ fates }) => fates.told)} told, ${sum(({ fates }) => fates.waiting)} waiting, ` +
-      `${sum(({ fates }) => fates.discarded)} discarded`,
-    `${sum(({ unanswered }) => unanswered)} calls without an answer`,
-    `${sum(({ unknownTools }) => unknownTools)} tools of unknown outcome`,
-  ].join('; ');
+    `${sum(({ kills }) => kills.length)} kills in ${reports.length} lives, ` +
+      `${Math.round(performance.now() / 1000)} s`,
+    ...rows,
+    `  ids returned: ${sum(({ fates }) => fates.told)} in turns, ` +
+      `${sum(({ fates }) => fates.waiting)} pending, ${sum(({ fates }) => fates.discarded)} discarded`,
+    `  calls without an answer: ${sum(({ unanswered }) => unanswered)}`,
+    `  reports whose id was read: ${sum((report) => report.reports)}`,
+    `  tools of unknown outcome: ${sum(({ unknownTools }) => unknownTools)}`,
+    `  idle resumes: ${sum(({ idleResumes }) => idleResumes)}`,
+    `  lives with a fault: ${reports.filter(({ problems }) => problems.length > 0).length}`,
+  ].join('\n');
 }
 
 describe('a process that is killed', () => {
   it(
     'keeps what it accepted, runs nothing twice and goes on where it was',
     async () => {
-      const reports = await killed(Number(KILLS));
-      if (IS_LONG) console.log(figures(reports));
+      const reports = await killed(COUNT);
+      if (KILLS !== undefined) console.log(figures(reports));
       const failed = reports.filter(({ problems }) => problems.length > 0);
       const words = failed.map(
         ({ seed, kills, folder, problems }) =>
-          `SEED=${seed} KILLS=${kills.length} (${kills.join(', ')}), kept in ${folder}:\n` +
+          `SEED=${seed} KILLS=${kills.length} (${kills.map(({ hit }) => hit).join(', ')}), kept in ${folder}:\n` +
           problems.join('\n'),
       );
       expect(words.join('\n')).toBe('');
     },
-    60_000 + Number(KILLS) * 10_000,
+    60_000 + COUNT * 10_000,
   );
 });

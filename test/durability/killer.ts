@@ -1,58 +1,148 @@
-/** When one process is killed: at any time, or at the n-th time that something is going on. */
+/** When one process is killed: at any time, or when something in particular is going on. */
 import type { Dice } from '../interleavings/plan.ts';
 
-/** Where the process itself stands still, inside of its store, until it is killed. */
-const TRAPS = ['begin', 'insert', 'commit', 'committed', 'take', 'repair'] as const;
-const OTHERS = ['start', 'recovery', 'time', 'sent', 'model', 'tool', 'drain', 'dispose'] as const;
+/** What a transaction of the store may be about; `programs/trap.mjs` tells them apart. */
+const SUBJECTS = [
+  'accepted',
+  'claimed',
+  'step',
+  'call',
+  'result',
+  'end',
+  'notice',
+  'child',
+  'discarded',
+  'release',
+  'take',
+  'repair',
+  'any',
+] as const;
+export type Subject = (typeof SUBJECTS)[number];
+/** Where in it the process stands still until it is killed; its threads go on. */
+export interface Trap {
+  readonly when: 'before' | 'inside' | 'after';
+  readonly what: Subject;
+}
 
-export type Phase = (typeof TRAPS)[number] | (typeof OTHERS)[number] | 'late';
+/** `held`: nothing can be committed for a while, because the file is locked. */
+type Moment =
+  | 'opening'
+  | 'resuming'
+  | 'time'
+  | 'sent'
+  | 'held'
+  | 'model'
+  | 'tool'
+  | 'drain'
+  | 'dispose';
+export type Phase = `${Trap['when']} ${Subject}` | Moment | 'late';
 
 export interface KillPlan {
   readonly phase: Phase;
+  readonly trap?: Trap;
+  /** The how manieth time. */
   readonly nth: number;
   /** Milliseconds from then on; part of one makes it a few turns of the loop. */
   readonly delayMs: number;
 }
 
-/** What there is to kill in a process whose file holds something, and in the very first one. */
-export function planOf(dice: Dice, isReopened: boolean): KillPlan {
-  const phase = dice.pick<Phase>(
-    isReopened
-      ? [...TRAPS, ...OTHERS, 'time', 'sent', 'model', 'tool', 'tool', 'repair', 'take']
-      : ['time', 'sent', 'model', 'tool', 'insert', 'commit', 'committed', 'drain', 'start'],
-  );
+/** What the file holds that the next process finds. */
+export interface Facts {
+  readonly hasAgents: boolean;
+  readonly hasOpenTurn: boolean;
+  readonly hasUntold: boolean;
+}
+
+const WORKING: readonly Phase[] = [
+  'before accepted',
+  'after accepted',
+  'held',
+  'after claimed',
+  'before step',
+  'after step',
+  'tool',
+  'before call',
+  'after call',
+  'held',
+  'model',
+  'before result',
+  'after result',
+  'before end',
+  'after end',
+  'after claimed',
+  'sent',
+  'inside child',
+  'before child',
+  'after child',
+  'inside any',
+  'time',
+];
+const REOPENED: readonly Phase[] = [
+  'opening',
+  'resuming',
+  'before take',
+  'after take',
+  'before notice',
+  'after notice',
+  'after discarded',
+  'after release',
+  'drain',
+  'dispose',
+  'before discarded',
+  'tool',
+];
+const REPAIRING: readonly Phase[] = ['inside repair', 'before repair', 'after repair'];
+const TELLING: readonly Phase[] = ['before notice', 'after notice'];
+
+const trapOf = (phase: Phase): Trap | undefined => {
+  const [when, what] = phase.split(' ');
+  return what === undefined ? undefined : { when: when as Trap['when'], what: what as Subject };
+};
+
+/** @param place in [0, 1): which of those there are */
+export function planOf(dice: Dice, place: number, facts: Facts): KillPlan {
+  const choices = [
+    ...WORKING,
+    ...(facts.hasAgents ? REOPENED : []),
+    ...(facts.hasOpenTurn ? REPAIRING : []),
+    ...(facts.hasUntold ? TELLING : []),
+  ];
+  const phase = choices[Math.floor(place * choices.length)] ?? 'time';
   const at = (most: number): number => 1 + dice.int(most);
+  const trap = trapOf(phase);
+  if (trap !== undefined) {
+    const most = { inside: 12, before: 4, after: 4 }[trap.when];
+    const isFirst = trap.what === 'repair' || trap.what === 'take';
+    // While main stands still before its commit, a thread may do what it was not to do yet.
+    const delayMs = trap.when === 'before' ? dice.pick([0, 15, 40]) : 0;
+    return { phase, trap, nth: at(isFirst ? 2 : most), delayMs };
+  }
   switch (phase) {
-    case 'begin':
-    case 'insert':
-    case 'commit':
-    case 'committed':
-      return { phase, nth: at(phase === 'insert' ? 80 : 25), delayMs: 0 };
-    case 'take':
-      return { phase, nth: at(3), delayMs: 0 };
-    case 'repair':
-      return { phase, nth: at(2), delayMs: 0 };
-    case 'start':
-      return { phase, nth: 1, delayMs: dice.int(400) };
-    case 'recovery':
-      return { phase, nth: 1, delayMs: dice.int(80) };
+    case 'opening':
+      return { phase, nth: 1, delayMs: dice.int(60) };
+    case 'resuming':
+      return { phase, nth: 1, delayMs: dice.int(30) };
     case 'time':
-      return { phase, nth: 1, delayMs: 50 + dice.int(900) };
+      return { phase, nth: 1, delayMs: 20 + dice.int(400) };
     case 'sent':
-      return { phase, nth: at(15), delayMs: dice.int(4) };
+      return { phase, nth: at(12), delayMs: dice.int(4) };
+    case 'held':
+      return { phase, nth: at(8), delayMs: 30 + dice.int(90) };
     case 'model':
-      return { phase, nth: at(8), delayMs: dice.int(20) };
+      return { phase, nth: at(6), delayMs: dice.int(15) };
     case 'tool':
-      return { phase, nth: at(4), delayMs: dice.int(10) };
+      return { phase, nth: at(3), delayMs: dice.int(8) };
     default:
-      return { phase, nth: 1, delayMs: dice.int(40) };
+      return { phase, nth: 1, delayMs: dice.int(30) };
   }
 }
 
 export class Killer {
   /** What it was in the end. */
   phase: Phase;
-  #plan: KillPlan;
+  /** Called when it is met, before the time that is left then. */
+  onMet: () => void = () => {};
+  readonly #plan: KillPlan;
   readonly #kill: () => void;
   #left: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -69,21 +159,29 @@ export class Killer {
     return this.#isOver;
   }
 
-  get isTrap(): boolean {
-    return (TRAPS as readonly Phase[]).includes(this.#plan.phase);
+  get trap(): Trap | undefined {
+    return this.#plan.trap;
   }
 
-  wants(phase: Phase): boolean {
-    return this.#plan.phase === phase;
+  /** What is to be going on, whatever the place in it. */
+  get subject(): Subject | Moment | 'late' {
+    return this.#plan.trap?.what ?? (this.#plan.phase as Moment);
   }
 
-  /** This is going on now. A trap counts by itself: it is met once. */
+  /** This is going on now. */
   meet(phase: Phase): void {
     if (phase !== this.#plan.phase || this.#timer !== undefined || this.#isOver) return;
-    if (!this.isTrap && --this.#left > 0) return;
+    // The process itself counts how often it comes to a trap.
+    if (this.#plan.trap === undefined && --this.#left > 0) return;
     const { delayMs } = this.#plan;
+    this.onMet();
     if (delayMs === 0) this.#strike();
     else this.#timer = setTimeout(() => this.#strike(), delayMs);
+  }
+
+  /** The next time is the one. */
+  hurry(): void {
+    this.#left = 1;
   }
 
   /** It did not come to that: now, then. */

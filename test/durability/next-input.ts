@@ -1,24 +1,43 @@
 import { Dice } from '../interleavings/plan.ts';
 import { Brain } from './brain.ts';
-import { Victim } from './victim.ts';
+import type { Child, Root } from './client.ts';
+import type { Victim } from './victim.ts';
 
-/** What a model is asked when this agent of this file, which is changed by it, is told something. */
-export async function nextInput(
+/** Marks that no client has given. */
+const FIRST_MARK = 900_000;
+
+/**
+ * What the models of these agents are asked for the message that they are told next, by this
+ * process, out of this file, which is changed by it.
+ */
+export async function nextInputs(
+  victim: Victim,
   store: string,
-  { id, provider }: { readonly id: string; readonly provider: string },
-): Promise<string> {
-  const brain = await Brain.start(new Dice(1), { ownerOf: () => '', mark: () => '' });
+  roots: readonly Root[],
+  children: readonly Child[],
+): Promise<readonly (string | undefined)[]> {
+  const brain = await Brain.start(new Dice(1), { ownerOf: (mark) => mark, mark: () => '' });
   brain.isCalm = true;
-  const victim = new Victim({ store, url: brain.url, file: `${store}.effects` });
+  const marks: string[] = [];
+  const text = (): string => {
+    marks.push(String(FIRST_MARK + marks.length));
+    return `[t${marks.at(-1)}] say`;
+  };
   try {
-    await victim.opened;
-    await victim.ask('resume', { id, provider });
-    await victim.ask('tell', { id, how: 'followup', text: '[t0] say' });
+    await victim.open({ store, url: brain.url, file: `${store}.effects` });
+    for (const { id, isHost, provider } of roots) {
+      await victim.ask(isHost ? 'host' : 'resume', { id, provider });
+    }
+    for (const { id } of roots) await victim.ask('tell', { id, how: 'followup', text: text() });
     await victim.ask('quiet');
-    return brain.firstInput;
+    for (const { id, parent } of children) {
+      // One whose parent is a child itself is not to be reached now.
+      await victim.ask('followup', { parent, id, text: text() }).catch(() => {});
+    }
+    await victim.ask('quiet');
+    await victim.ask('dispose');
+    return marks.map((mark) => brain.inputFor(mark));
   } finally {
-    victim.kill();
-    await victim.ended;
     await brain.stop();
   }
 }

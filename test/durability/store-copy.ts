@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import { checkStore } from '../../src/session/doctor.ts';
 import { Session } from '../../src/session/session.ts';
 import { openSqliteStore } from '../../src/session/sqlite-store.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -31,11 +32,9 @@ export async function readStore(path: string): Promise<Stored> {
   const copy = `${path}.copy`;
   copyStore(path, copy);
   const problems: string[] = [];
-  const found: string[] = [];
-  reading(copy, 'SELECT eat(integrity_check) FROM pragma_integrity_check', (row) => {
-    found.push(String(row[0]));
-  });
-  if (found.join() !== 'ok') problems.push(`integrity: ${found.join(', ')}`);
+  for (const { severity, session = 'the file', text } of await checkStore(copy)) {
+    if (severity !== 'note') problems.push(`${severity} in ${session}: ${text}`);
+  }
   const store = openSqliteStore({ path: copy });
   try {
     for (const { id } of await store.list()) {
@@ -70,6 +69,13 @@ export function bytesOf(path: string): string {
     for (const value of row) hash.update(typeof value === 'number' ? `${value};` : value);
   });
   return hash.digest('hex');
+}
+
+/** Nobody commits anything until this is undone. */
+export function lockStore(path: string): () => void {
+  const database = new DatabaseSync(path, { timeout: 5_000 });
+  database.exec('BEGIN IMMEDIATE');
+  return () => database.close();
 }
 
 type Row = readonly (string | number | Uint8Array)[];

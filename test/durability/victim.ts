@@ -18,8 +18,8 @@ interface Said {
   readonly n?: number;
   readonly value?: unknown;
   readonly error?: Refusal;
-  readonly opened?: true;
-  readonly trapped?: string;
+  readonly ready?: true;
+  readonly trapped?: true;
 }
 
 export class Refused extends Error {
@@ -31,11 +31,18 @@ export class Refused extends Error {
   }
 }
 
+export interface Where {
+  readonly store: string;
+  readonly url: string;
+  readonly file: string;
+}
+
+/** Started when this is made; it has nothing open before it is told what. */
 export class Victim {
   /** It stands still at a place that it was told of. */
   onTrapped: () => void = () => {};
-  /** Resolves when it takes commands; with false when it is gone before. */
-  readonly opened: Promise<boolean>;
+  /** Resolves when it is loaded; with false when it is gone before. */
+  readonly ready: Promise<boolean>;
   /** Resolves with what it complained of. */
   readonly ended: Promise<string>;
   readonly #process: ChildProcess;
@@ -43,21 +50,19 @@ export class Victim {
   #number = 0;
   #isGone = false;
 
-  constructor(options: { store: string; url: string; file: string }) {
-    const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
+  constructor() {
+    const child = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#process = child;
     let complaint = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text));
     // It may be gone while something is written to it.
     child.stdin.on('error', () => {});
-    let isOpen!: (value: boolean) => void;
-    this.opened = new Promise((resolve) => (isOpen = resolve));
+    let isReady!: (value: boolean) => void;
+    this.ready = new Promise((resolve) => (isReady = resolve));
     createInterface({ input: child.stdout }).on('line', (line) => {
       const said = parsed(line);
-      if (said.opened) isOpen(true);
-      if (said.trapped !== undefined) this.onTrapped();
+      if (said.ready) isReady(true);
+      if (said.trapped) this.onTrapped();
       const asked = said.n === undefined ? undefined : this.#asked.get(said.n);
       if (said.n === undefined || asked === undefined) return;
       this.#asked.delete(said.n);
@@ -68,11 +73,22 @@ export class Victim {
     this.ended = new Promise((resolve) => {
       child.once('close', () => {
         this.#isGone = true;
-        isOpen(false);
+        isReady(false);
         for (const { no } of this.#asked.values()) no(GONE);
         resolve(complaint);
       });
     });
+  }
+
+  /** True once it takes commands about this file; false when it is gone before. */
+  open(where: Where): Promise<boolean> {
+    return this.ask('open', where).then(
+      () => true,
+      (reason: unknown) => {
+        if (reason === GONE) return false;
+        throw reason;
+      },
+    );
   }
 
   /** Rejects with `Refused`, or with `GONE`. */

@@ -1,8 +1,6 @@
 /**
  * The program that is killed: a harness over one file, driven by lines of JSON on its standard
- * input. It keeps no record of its own; whoever drives it does.
- *
- *     node host.mjs '{ "store": …, "url": …, "file": … }'
+ * input. It keeps no record of its own; whoever drives it does. It waits to be told which file.
  */
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -12,38 +10,13 @@ import {
   openaiCompatible,
   subagentTool,
 } from '../../../dist/src/index.js';
-import { Sql } from '../../../dist/src/session/sql.js';
 import { note, work } from './modules.mjs';
+import { arm } from './trap.mjs';
 
-const { store, url, file } = JSON.parse(process.argv[2]);
+let store;
+let url;
+let file;
 const out = (line) => writeSync(1, `${JSON.stringify(line)}\n`);
-
-/** Where this process stands still for ever, to be killed right there. */
-let trap;
-const PLACES = [
-  ['begin', /^\s*BEGIN/],
-  ['insert', /^\s*INSERT INTO event/],
-  ['commit', /^\s*COMMIT/],
-  ['take', /^\s*UPDATE session SET epoch/],
-];
-let hasTaken = false;
-const meet = (place) => {
-  if (trap?.at !== place || --trap.nth > 0) return;
-  out({ trapped: place });
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-};
-const { run } = Sql.prototype;
-Sql.prototype.run = function (sql, ...values) {
-  const [place] = PLACES.find(([, pattern]) => pattern.test(sql)) ?? [];
-  // The first insertion after a session was taken over is what closes its log.
-  if (place === 'insert' && hasTaken) meet('repair');
-  if (place === 'take') hasTaken = true;
-  else if (place === 'insert') hasTaken = false;
-  if (place !== undefined) meet(place);
-  const rows = run.call(this, sql, ...values);
-  if (place === 'commit') meet('committed');
-  return rows;
-};
 
 const module = new URL('modules.mjs', import.meta.url);
 /** One for each call: who waits on one signal with many others is warned of. */
@@ -52,7 +25,8 @@ const source = { kind: 'user' };
 let harness;
 let handles;
 
-async function open() {
+async function open(where) {
+  ({ store, url, file } = where);
   handles = new Map();
   harness = await createHarness({
     store,
@@ -96,7 +70,8 @@ function live(id) {
 }
 
 const operations = {
-  arm: (at) => void (trap = at),
+  open,
+  arm,
   async create({ provider }) {
     const handle = await harness.agents.create({ agentOptions: { provider, model: 'm' } });
     handles.set(handle.agent.id, handle);
@@ -171,24 +146,25 @@ const operations = {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   },
-  /** Close the harness, open another one and its agents, and tell nobody anything. */
-  async again({ roots, times }) {
+  /** Close the harness, open another one, its agents and their children, and tell nobody anything. */
+  async again({ roots, children, times, ...where }) {
     for (let time = 0; time < times; time++) {
-      await harness.dispose();
-      await open();
+      await open(where);
       for (const { id, isHost, provider } of roots) {
         await (isHost ? operations.host({ id }) : operations.resume({ id, provider }));
       }
+      for (const id of children) {
+        const session = await harness.sessions.load(id);
+        harness.sessions.enter(session);
+        await harness.sessions.leave(session);
+      }
+      await harness.dispose();
     }
-    await harness.dispose();
-    await open();
   },
   dispose: () => harness.dispose(),
 };
 
-out({ began: process.pid });
-await open();
-out({ opened: true });
+out({ ready: true });
 for await (const line of createInterface({ input: process.stdin })) {
   const { n, op, args } = JSON.parse(line);
   Promise.resolve()
