@@ -18,6 +18,9 @@ import type { ListingCall } from './listing-call.ts';
 import { LISTED_AT_ONCE } from './listing-call.ts';
 import type { Listed, Stored } from './listing-corpus.ts';
 
+/** Logs that are waited for at once, where somebody else reads them. */
+const ASKED_AT_ONCE = 64;
+
 /** Who a child is, or why that cannot be told. */
 export type Finding = NonNullable<SubagentIdentity> | 'corrupt' | 'unavailable';
 
@@ -62,7 +65,9 @@ export async function identify(
       await call.breathe();
     }
   };
-  await Promise.all(Array.from({ length: COLD_AT_ONCE }, read));
+  // Who reads logs for us has a bound of its own for that, and folds many of them together.
+  const atOnce = sources.coldFolds === undefined ? COLD_AT_ONCE : ASKED_AT_ONCE;
+  await Promise.all(Array.from({ length: atOnce }, read));
   return found;
 }
 

@@ -1,6 +1,8 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
+import { gate } from '../support/gate.ts';
 import { counter } from '../session/projection-parts.ts';
 import { ROOT, family, headerOf, identityAt, logOf, serviceOf } from './listing-parts.ts';
 import type { Said } from './listing-parts.ts';
@@ -368,7 +370,12 @@ describe.each([
     const f = family({ hasFolds });
     for (let index = 10; index < 30; index++) await f.stored(`s${index}`);
     f.live('live');
-    expect(await f.descendants()).toHaveLength(21);
+    f.store.read = gate();
+    const listing = f.descendants();
+    while (f.store.inFlight < 4) await nextTick();
+    for (let turn = 0; turn < 10; turn++) await nextTick();
+    f.store.read.open();
+    expect(await listing).toHaveLength(21);
     expect(f.store.mostInFlight).toBe(4);
     expect(f.store.inspected).toHaveLength(20);
     expect(new Set(f.store.inspected).size).toBe(20);

@@ -98,6 +98,43 @@ describe('a thread that folds', () => {
     },
   );
 
+  it('is given many small logs together, and fails for the one that ends it', async () => {
+    await using t = await cold();
+    const { folds, projections, left } = t;
+    const ids: SessionId[] = [];
+    for (let n = 0; n < 24; n++) ids.push(await left(n === 7 ? 'bad' : 'good'));
+    projections.register(units.exits);
+    const found = await Promise.allSettled(ids.map((id) => folds.coldSnapshot(id)));
+    const failed = found.flatMap((one, n) => (one.status === 'rejected' ? [n] : []));
+    expect(failed).toEqual([7]);
+    expect(found[7]).toMatchObject({ reason: { code: 'WORKER_EXITED' } });
+    const togetherAndAlone = t.jobs();
+    await folds.coldSnapshot(ids[0]!);
+    projections.register(units.counts);
+    const good = ids.filter((_, n) => n !== 7);
+    expect(t.jobs()).toBe(togetherAndAlone + 1);
+    await Promise.all(good.map((id) => folds.coldSnapshot(id)));
+    expect(t.jobs() - togetherAndAlone - 1).toBeLessThan(good.length / 2);
+  });
+
+  it('goes on for others when one of them is waited for no more', async () => {
+    await using t = await cold();
+    const { folds, left } = t;
+    const ids: SessionId[] = [];
+    for (let n = 0; n < 12; n++) ids.push(await left('text'));
+    const stop = new AbortController();
+    const found = ids.map((id, n) => folds.coldSnapshot(id, n % 2 === 0 ? stop.signal : undefined));
+    const settled = Promise.allSettled(found);
+    await found[1];
+    stop.abort(new Error('enough'));
+    for (const [n, one] of (await settled).entries()) {
+      if (n % 2 === 1) expect(one.status).toBe('fulfilled');
+    }
+    expect((await folds.coldSnapshot(ids[0]!)).values).toMatchObject({
+      subagent: { label: 'reader' },
+    });
+  });
+
   it('is not asked for a unit without a module, nor twice for one that it cannot load', async () => {
     await using t = await cold();
     const { folds, projections, left } = t;

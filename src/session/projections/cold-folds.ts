@@ -11,7 +11,6 @@ import type { Logger } from '../../base/logger.ts';
 import type { Offload } from '../../base/offload.ts';
 import type { Sessions } from '../sessions.ts';
 import type { PackedSession, StoredSession } from '../store.ts';
-import type { FoldJob, FoldReply } from './cold-fold.ts';
 import type { LogSource } from './packed-log.ts';
 import type { ProjectionSnapshot, ProjectionUnit } from './projection.ts';
 import type { SessionProjections } from './registry.ts';
@@ -20,6 +19,8 @@ import type { StoreErrorCode } from '../../../protocol/errors.ts';
 import { raceSignal } from '../../base/deferred.ts';
 import { Slots } from '../../base/slots.ts';
 import { foldStored } from './cold-fold.ts';
+import { FoldBatches } from './fold-batches.ts';
+import type { FoldOrder } from './fold-batches.ts';
 import { joinBodies, packedSource } from './packed-log.ts';
 
 export interface ColdSnapshot {
@@ -27,8 +28,10 @@ export interface ColdSnapshot {
   readonly values: Readonly<Record<string, Json>>;
 }
 
-/** Readings and folds at once. */
+/** Readings at once, and folds of what is large or folded here. */
 export const COLD_AT_ONCE = 4;
+/** Bytes of a log that does not hold up the next reading while it is folded elsewhere. */
+const SMALL = 64 * 1_024;
 
 interface Shared {
   readonly snapshot: Promise<ColdSnapshot>;
@@ -40,6 +43,7 @@ export class ColdFolds {
   readonly #sessions: Sessions;
   readonly #projections: SessionProjections;
   readonly #offload: Offload | undefined;
+  readonly #batches: FoldBatches | undefined;
   readonly #logger: Logger;
   readonly #slots = new Slots(COLD_AT_ONCE);
   readonly #shared = new Map<string, Shared>();
@@ -57,6 +61,7 @@ export class ColdFolds {
     this.#projections = options.projections;
     this.#logger = options.logger;
     this.#offload = options.offload;
+    this.#batches = options.offload && new FoldBatches(options.offload);
   }
 
   /**
@@ -117,11 +122,9 @@ export class ColdFolds {
 
   #begin(id: SessionId, key: string): Shared {
     const stop = new AbortController();
-    const snapshot = this.#slots
-      .run(() => this.#snapshot(id, stop.signal), stop.signal)
-      .finally(() => {
-        if (this.#shared.get(key) === shared) this.#shared.delete(key);
-      });
+    const snapshot = this.#snapshot(id, stop.signal).finally(() => {
+      if (this.#shared.get(key) === shared) this.#shared.delete(key);
+    });
     snapshot.catch(() => {});
     const shared: Shared = { snapshot, stop, observers: 0 };
     return shared;
@@ -130,41 +133,61 @@ export class ColdFolds {
   async #snapshot(id: SessionId, signal: AbortSignal): Promise<ColdSnapshot> {
     const units = this.#projections.units.filter(({ wire }) => wire !== undefined);
     for (;;) {
-      const stored = await this.#sessions.readStored(id, signal);
-      const live = this.#sessions.get(id);
-      if (stored === undefined) {
-        // It came back while it was asked for; if it has left again since, it is read again.
-        if (live === undefined) continue;
-        const { values } = this.#projections.snapshot(live);
-        return Object.freeze({ header: live.header, values });
-      }
-      const values =
-        (await this.#foldElsewhere(units, stored, signal)) ??
-        (await this.#foldHere(units, stored, signal));
-      return Object.freeze({ header: stored.header, values });
+      const begun = await this.#slots.run(() => this.#begun(units, id, signal), signal);
+      if (begun === undefined) continue;
+      return Object.freeze({ header: begun.header, values: await begun.values });
     }
   }
 
-  /** `undefined`: it was not possible, and is not tried again. */
+  /** Read, and folded unless that is left to others; `undefined`: it is to be read again. */
+  async #begun(
+    units: readonly ProjectionUnit[],
+    id: SessionId,
+    signal: AbortSignal,
+  ): Promise<{ header: SessionHeader; values: Promise<ColdSnapshot['values']> } | undefined> {
+    // A small log is read in one go, and many may wait to be.
+    await othersTurn();
+    signal.throwIfAborted();
+    const stored = await this.#sessions.readStored(id, signal);
+    const live = this.#sessions.get(id);
+    if (stored === undefined) {
+      // It came back while it was asked for; if it has left again since, it is read again.
+      if (live === undefined) return undefined;
+      const { values } = this.#projections.snapshot(live);
+      return { header: live.header, values: Promise.resolve(values) };
+    }
+    const goesElsewhere =
+      this.#batches !== undefined && 'bodies' in stored && this.#goesElsewhere(units);
+    const isSmall = goesElsewhere && bytesOf(stored) <= SMALL;
+    const values = goesElsewhere
+      ? this.#foldElsewhere(units, stored, signal, isSmall)
+      : this.#foldHere(units, stored, signal);
+    // Whoever is given it hears of its failure.
+    const settled = values.catch(() => {});
+    if (!isSmall) await settled;
+    return { header: stored.header, values };
+  }
+
+  #goesElsewhere(units: readonly ProjectionUnit[]): boolean {
+    return units.every((unit) => unit.module && !this.#notElsewhere.has(nameOf(unit)));
+  }
+
   async #foldElsewhere(
     units: readonly ProjectionUnit[],
-    stored: PackedSession | StoredSession,
+    stored: PackedSession,
     signal: AbortSignal,
-  ): Promise<ColdSnapshot['values'] | undefined> {
-    if (this.#offload === undefined || !('bodies' in stored)) return undefined;
-    if (!units.every((unit) => unit.module && !this.#notElsewhere.has(nameOf(unit)))) {
-      return undefined;
-    }
-    const log = joinBodies(stored.bodies);
-    const job: FoldJob = {
-      header: stored.header,
-      log,
+    isSmall: boolean,
+  ): Promise<ColdSnapshot['values']> {
+    if (this.#batches === undefined) return this.#foldHere(units, stored, signal);
+    const order: FoldOrder = {
+      ...stored,
       units: units.map(({ key, stateVersion, module }) => {
         return { key, stateVersion, module: String(module) };
       }),
     };
-    const transfer = [log.bytes.buffer, log.ends.buffer];
-    const reply = await this.#offload.run<FoldReply>(job, transfer, signal);
+    const reply = await (isSmall
+      ? this.#batches.fold(order, signal)
+      : this.#batches.foldAlone(order, signal));
     switch (reply.kind) {
       case 'folded':
         return Object.freeze(reply.values);
@@ -178,7 +201,7 @@ export class ColdFolds {
         const { keys, error } = reply;
         for (const unit of units) if (keys.includes(unit.key)) this.#notElsewhere.add(nameOf(unit));
         this.#logger.warn({ keys, error }, 'Projections are folded on the main thread.');
-        return undefined;
+        return this.#foldHere(units, stored, signal);
       }
       default:
         return reply satisfies never;
@@ -208,6 +231,9 @@ export function foldEntry(): URL | undefined {
   const url = new URL('./fold-helper.js', import.meta.url);
   return existsSync(url) ? url : undefined;
 }
+
+const bytesOf = ({ bodies }: PackedSession): number =>
+  bodies.reduce((sum, body) => sum + body.length, 0);
 
 const nameOf = ({ key, stateVersion, module }: ProjectionUnit): string =>
   `${key} ${stateVersion} ${String(module)}`;
