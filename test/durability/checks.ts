@@ -1,4 +1,5 @@
 /** What must be true of a file after a kill, by what the client and the tools wrote down themselves. */
+import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { closersOf, plain, waitingAfter } from '../session/plain-log.ts';
@@ -243,11 +244,11 @@ export function successionProblems(before: Stored, after: Stored): string[] {
       say(`it went on with ${JSON.stringify(next)} and no mark`);
     }
     for (const end of missedBy(id, before)) {
-      const isTold = insertedIn(now.events).some(
+      const isTold = insertedIn(now.events.slice(events.length)).some(
         ({ source }) =>
           source.kind === 'subagent-settled' &&
           source.senderSessionId === end.child &&
-          source.turn === end.turn,
+          source.turn >= end.turn,
       );
       if (!isTold) say(`it was opened and not told of turn ${end.turn} of ${end.child}`);
     }
@@ -255,30 +256,52 @@ export function successionProblems(before: Stored, after: Stored): string[] {
   return problems;
 }
 
+/** An end of a child that is news to its parent. */
+interface Missed {
+  readonly child: string;
+  readonly turn: number;
+  /** The end of the process was its end: in a turn, or before what waited was taken up. */
+  readonly isCutOff: boolean;
+}
+
+/** Whether the built package tells a parent of what the end of the process has cut off. */
+const TELLS_OF_CUT_OFF = readFileSync(
+  new URL('../../dist/src/subagents/settlement.js', import.meta.url),
+  'utf8',
+).includes('was cut off when the process ended');
+
 /** Ends of children that a parent's log has no notice of. */
-export function missedBy(parent: string, { sessions }: Stored): { child: string; turn: number }[] {
+export function missedBy(parent: string, { sessions }: Stored): Missed[] {
   const log = sessions.get(parent);
   if (log === undefined) return [];
   const notices = insertedIn(ownOf(log)).flatMap(({ source }) =>
-    source.kind === 'subagent-settled' ? [source] : [],
+    source.kind === 'subagent-settled' ? [source as Notice] : [],
   );
   return [...sessions].flatMap(([child, other]) => {
     const own = ownOf(other);
     const isContinuable = own.some(
       (event) => event.type === 'subagent/descriptor' && event.data.mode === 'continuable',
     );
-    const last = own.findLast(({ type }) => type === 'turn/start' || type === 'turn/end');
-    if (other.header.parentSession !== parent || !isContinuable || last?.type !== 'turn/end') {
-      return [];
-    }
-    const { turn, reason } = last.data;
-    if (notices.some((one) => one.senderSessionId === child && one.turn >= turn)) return [];
+    if (other.header.parentSession !== parent || !isContinuable) return [];
+    const isOpen = closersOf(other.events, other.header.seedLength ?? 0).length > 0;
+    if (isOpen && !TELLS_OF_CUT_OFF) return [];
+    const start = own.findLast(({ type }) => type === 'turn/start');
+    const turn = start?.type === 'turn/start' ? start.data.turn : 0;
+    const end = own.findLast(({ type }) => type === 'turn/end');
+    const reason = !isOpen && end?.type === 'turn/end' ? end.data.reason.kind : undefined;
     const lists = waitingAfter(own);
-    const isBusy = [...lists['next-turn'], ...lists['next-step']].some(
+    const waiting = [...lists['next-turn'], ...lists['next-step']].filter(
       ({ source }) => source.kind !== 'subagent-settled',
     );
-    const isOver = !isBusy || reason.kind === 'error' || reason.kind === 'blocked';
-    return isOver ? [{ child, turn }] : [];
+    const isCutOff = isOpen || (waiting.length > 0 && reason !== 'error' && reason !== 'blocked');
+    if (isCutOff && !TELLS_OF_CUT_OFF) return [];
+    const told = notices.filter((one) => one.senderSessionId === child);
+    const isTold = told.some(
+      (one) =>
+        one.turn > turn ||
+        (one.turn === turn && (one.waiting === undefined || one.waiting >= waiting.length)),
+    );
+    return isTold ? [] : [{ child, turn, isCutOff }];
   });
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Life } from './life.ts';
 import type { LifeReport } from './life.ts';
+import { prepareVictims } from './victim.ts';
 
 /**
  * `KILLS=1000 npm run test:kill` kills more often and says what it saw; `SEED=17` lives that one
@@ -65,6 +66,7 @@ describe('a process that is killed', () => {
   it(
     'keeps what it accepted, runs nothing twice and goes on where it was',
     async () => {
+      prepareVictims();
       const reports = await killed(COUNT);
       if (KILLS !== undefined) console.log(figures(reports));
       const failed = reports.filter(({ problems }) => problems.length > 0);
@@ -75,6 +77,6 @@ describe('a process that is killed', () => {
       );
       expect(words.join('\n')).toBe('');
     },
-    60_000 + COUNT * 10_000,
+    600_000 + COUNT * 20_000,
   );
 });

@@ -45,8 +45,8 @@ export interface LifeReport {
 
 /** Lives of which one is resumed idly at its end. */
 const IDLE_EVERY = 5;
-const LAST_WORD_MS = 60_000;
-const PATIENCE_MS = 10_000;
+const LAST_WORD_MS = 300_000;
+const PATIENCE_MS = 20_000;
 /** Neighbours in one life, and lives in a row, are spread over the phases. */
 const SPREAD = [0.618_034, 0.754_878] as const;
 
@@ -169,7 +169,10 @@ export class Life {
     this.#brain.onPhase = () => {};
     this.#brain.isCalm = true;
     const victim = this.#begin();
-    const timer = setTimeout(() => victim.kill(), LAST_WORD_MS);
+    const timer = setTimeout(() => {
+      this.#problems.push('what is left in peace does not come to an end');
+      victim.kill();
+    }, LAST_WORD_MS);
     await victim.ready;
     if (this.#seed % IDLE_EVERY === 2) await this.#resumeIdly(victim);
     await victim.open({ store: this.#store, url: this.#brain.url, file: this.#file });
@@ -186,6 +189,7 @@ export class Life {
     clearTimeout(timer);
     if (complaint !== '') this.#problems.push(`it complained: ${complaint}`);
     const stored = await this.#look();
+    if (this.#problems.length > 0) return;
     for (const { id } of client.roots) {
       const [missed] = missedBy(id, stored);
       if (missed === undefined) continue;

@@ -1,10 +1,18 @@
 /** One process that is to be killed, driven by lines over its pipes. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const PROGRAM = fileURLToPath(new URL('programs/host.mjs', import.meta.url));
+const BUNDLER = fileURLToPath(new URL('programs/bundle.mjs', import.meta.url));
+/** Inside of the package, where its dependencies are found. */
+const FOLDER = fileURLToPath(new URL('../../.artifacts/killed/', import.meta.url));
+
+/** Once, before any process is started. */
+export function prepareVictims(): void {
+  execFileSync(process.execPath, [BUNDLER, FOLDER]);
+}
 
 /** It is gone, and this call was not answered. */
 export const GONE = Symbol('gone');
@@ -51,7 +59,9 @@ export class Victim {
   #isGone = false;
 
   constructor() {
-    const child = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [join(FOLDER, 'host.mjs')], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
     this.#process = child;
     let complaint = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text));
