@@ -198,8 +198,5 @@ class Import {
   }
 }
 
-const exists = (id: SessionId): StoreError =>
-  new StoreError(
-    'SESSION_OWNED_ELSEWHERE',
-    `Cannot import session \`${id}\`: the store holds one of that id.`,
-  );
+const exists = (id: SessionId): ArgumentError =>
+  new ArgumentError(`Cannot import session \`${id}\`: the store holds one of that id.`);

@@ -22,14 +22,28 @@ const PAGE = 200;
 /** Complaints of the database about itself that are told. */
 const COMPLAINTS = 20;
 
-const SESSIONS = `SELECT give(key, id, created_at, header, length, owner, lease_until)
+/** A file of version 1 has no parents in its rows, and none can be wrong. */
+const SESSIONS = (version: number): string =>
+  `SELECT give(key, id, created_at, header, length, owner, lease_until
+    ${version < 2 ? '' : ', parent, origin, seed_length'})
   FROM session WHERE key > arg(0) ORDER BY key LIMIT ${PAGE}`;
 const EVENTS = `SELECT give(seq, body) FROM event
   WHERE session = arg(0) AND seq > arg(1) ORDER BY seq LIMIT ${PAGE}`;
 const CHECKPOINT = 'SELECT give(seq, body) FROM checkpoint WHERE session = arg(0)';
 const ORPHANS = 'SELECT give("table", count(*)) FROM pragma_foreign_key_check GROUP BY "table"';
 
-type Row = [key: number, SessionId, createdAt: number, Uint8Array, number, string | null, number];
+type Row = [
+  key: number,
+  SessionId,
+  createdAt: number,
+  Uint8Array,
+  length: number,
+  owner: string | null,
+  leaseUntil: number,
+  parent?: string | null,
+  origin?: string | null,
+  seedLength?: number | null,
+];
 
 /** @throws {StoreError} when the file is no store, or cannot be opened */
 export async function checkFile(
@@ -111,7 +125,7 @@ async function checkSessions(
   const ids = new Set(sql.run('SELECT give(id) FROM session').map(([id]) => id as SessionId));
   let last = Number.MIN_SAFE_INTEGER;
   for (;;) {
-    const rows = sql.run(SESSIONS, last) as unknown as readonly Row[];
+    const rows = sql.run(SESSIONS(version), last) as unknown as readonly Row[];
     if (rows.length === 0) return;
     for (const row of rows) {
       await checkSession(sql, version, row, { ids, found, signal });
@@ -123,7 +137,7 @@ async function checkSessions(
 async function checkSession(
   sql: Sql,
   version: number,
-  [key, id, createdAt, packed, length, owner, leaseUntil]: Row,
+  [key, id, createdAt, packed, length, owner, leaseUntil, ...place]: Row,
   {
     ids,
     found,
@@ -144,6 +158,8 @@ async function checkSession(
   const exam = new LogExam(id, header?.seedLength);
   if (header !== undefined && (header.id !== id || header.createdAt !== createdAt)) {
     exam.find('error', 'wrong-row', `Its row and its header are of different sessions.`);
+  } else if (header !== undefined && !isAt(header, place)) {
+    exam.find('error', 'wrong-row', 'Its row and its header put it in different places.');
   }
   let last = Number.MIN_SAFE_INTEGER;
   for (;;) {
@@ -161,6 +177,15 @@ async function checkSession(
     const finding = checkpointProblem(id, Number(seq), String(body), length);
     if (finding !== undefined) found.push(finding);
   }
+}
+
+/** Whether listings, which read rows alone, find it where its header says it is. */
+function isAt(
+  { parentSession, origin, seedLength }: SessionHeader,
+  place: readonly unknown[],
+): boolean {
+  const said = [parentSession, origin, seedLength];
+  return place.length === 0 || said.every((value, index) => (value ?? null) === place[index]);
 }
 
 function checkpointProblem(

@@ -97,8 +97,9 @@ export abstract class StoredSessions {
    * one transaction; the first line that is refused ends it, and what came before stays.
    * Resolves to the sessions by their id in the lines, with their id here.
    *
-   * @throws {ArgumentError} for a line that is not what it must be, and for a live session
-   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that is stored already,
+   * @throws {ArgumentError} for a line that is not what it must be, for a live session, and for an
+   *   id that is stored already
+   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that another process made meanwhile,
    *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with
    */
   async importLines(

@@ -314,7 +314,7 @@ describe('importing sessions', () => {
   it('refuses an id that exists, and imports nothing of that session or after it', async () => {
     const { sessions, store } = setup();
     await store.append([{ id: b, epoch: FIRST_EPOCH, header: header('b'), events: [] }]);
-    expect(await codeOf(sessions.importLines(await someLines()))).toBe('SESSION_OWNED_ELSEWHERE');
+    expect(await codeOf(sessions.importLines(await someLines()))).toBe('INVALID_ARGUMENT');
     expect((await store.inspect(b)).events).toEqual([]);
     expect((await store.inspect(a)).events).toHaveLength(2);
   });

@@ -60,7 +60,8 @@ describe('a file that is opened again', () => {
   it('can be read by this user alone', async () => {
     await using t = tempStore();
     await create(t.store);
-    for (const file of [t.path, `${t.path}-wal`]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    for (const end of ['', '-wal', '-shm'])
+      expect(statSync(`${t.path}${end}`).mode & 0o777).toBe(0o600);
   });
 
   it.each([

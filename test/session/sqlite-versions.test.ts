@@ -7,15 +7,22 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { DamagedSession } from '../../src/session/store.ts';
 import { Sql } from '../../src/session/sql.ts';
 import { LEASE_MS, openSqliteStore } from '../../src/session/sqlite-store.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { silentLogger } from '../../src/base/logger.ts';
+import { Sessions } from '../../src/session/sessions.ts';
+import { subagentIdentity } from '../../src/subagents/identity-projection.ts';
+import { serviceOf } from '../subagents/listing-parts.ts';
 import { failing, full } from '../support/faulty-sqlite.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { tempStore } from '../support/temp-store.ts';
+import { projectionsOf } from './projection-parts.ts';
 import { header, inStep } from './log-parts.ts';
-import { copyOldFile, OLD_NOW, oldSessions } from './old-file.ts';
+import { copyOldFile, oldIds, OLD_NOW, oldSessions } from './old-file.ts';
 
 vi.mock('@photostructure/sqlite', () => import('../support/faulty-sqlite.ts'));
 
 const root = SessionId('root');
+const { child, fork, open, orphan } = oldIds;
 const idsOf = (headers: readonly { readonly id: string }[]) => headers.map(({ id }) => id);
 
 function ask(path: string, sql: string): readonly (readonly unknown[])[] {
@@ -54,9 +61,9 @@ describe('a file of version 1', () => {
       for (const session of oldSessions) {
         expect(await store.inspect(session.header.id)).toEqual(session);
       }
-      expect(idsOf(await store.listBelow([root], 1))).toEqual(['child', 'fork', 'held']);
-      expect(idsOf(await store.listBelow([root], 2))).toEqual(['child', 'fork', 'open', 'held']);
-      expect(idsOf(await store.listBelow([SessionId('gone')], 1))).toEqual(['orphan']);
+      expect(idsOf(await store.listBelow([root], 1))).toEqual([child, fork]);
+      expect(idsOf(await store.listBelow([root], 2))).toEqual([child, fork, open]);
+      expect(idsOf(await store.listBelow([SessionId('gone')], 1))).toEqual([orphan]);
       expect((await store.checkpoints(idsOf(await store.list()) as SessionId[])).size).toBe(0);
       expect(versionOf(old.path)).toBe(2);
     }
@@ -75,6 +82,38 @@ describe('a file of version 1', () => {
     expect(await store.acquire(SessionId('odd'))).toEqual({ epoch: 3 });
   }); // prettier-ignore
 
+  it('has logs that can be loaded, gone on with and listed, each of them', async () => {
+    await using old = withOldFile();
+    await using store = old.open();
+    const sessions = new Sessions({ store, clock: systemClock, logger: silentLogger });
+    const projections = projectionsOf(sessions);
+    projections.register(subagentIdentity);
+    const { children, descendants } = serviceOf({ projections, sessions, persistence: store });
+    const listed = [
+      `${child} inactive continuable "child" + of root`,
+      `> ${open} inactive continuable "open" of ${child}`,
+      `${fork} inactive continuable "fork" of root`,
+    ];
+    for (let time = 0; time < 2; time++) {
+      expect(await descendants(root)).toEqual(listed);
+      expect(await children(SessionId('gone'))).toEqual([
+        `${orphan} inactive continuable "orphan"`,
+      ]);
+      for (const { header: kept, events } of oldSessions) {
+        const session = await sessions.load(kept.id);
+        sessions.enter(session);
+        expect(session.header).toEqual(kept);
+        if (time === 0) expect(session.events.slice(0, events.length)).toEqual(events);
+        await sessions.leave(session);
+      }
+    }
+    expect(
+      (await store.inspect(open)).events.findLast(({ type }) => type === 'turn/end'),
+    ).toMatchObject({
+      data: { reason: { kind: 'interrupted' } },
+    });
+  });
+
   it('is gone on with', async () => {
     await using old = withOldFile();
     await using store = old.open();
@@ -87,28 +126,29 @@ describe('a file of version 1', () => {
       { id: SessionId('new'), epoch: 1, header: header('new', { parentSession: root, createdAt: OLD_NOW }), events: [] },
     ]);
     expect((await store.inspect(root)).events).toEqual([...events, ...more]);
-    expect(idsOf(await store.listBelow([root], 1))).toEqual(['new', 'child', 'fork', 'held']);
+    expect(idsOf(await store.listBelow([root], 1))).toEqual(['new', child, fork]);
     expect(await store.checkpoints([root])).toEqual(new Map([[root, checkpoint]]));
   }); // prettier-ignore
 
   it.each([
-    ['that cannot be unpacked', "UPDATE session SET header = x'c1' WHERE id = 'child'", 'STORE_CORRUPT', undefined],
-    ['of a later kind', `UPDATE session SET header = CAST('{"version":9,"parentSession":"root"}' AS BLOB) WHERE id = 'child'`, 'STORE_FORMAT_UNSUPPORTED', 'root'],
+    ['that cannot be unpacked', `UPDATE session SET header = x'c1' WHERE id = '${child}'`, 'STORE_CORRUPT', undefined],
+    ['of a later kind', `UPDATE session SET header = CAST('{"version":9,"parentSession":"root"}' AS BLOB) WHERE id = '${child}'`, 'STORE_FORMAT_UNSUPPORTED', 'root'],
   ])('with a header %s becomes one of this version all the same', async (_, damage, code, parent) => {
     await using old = withOldFile(damage);
     await using store = old.open();
     const damaged: DamagedSession[] = [];
-    const others = oldSessions.map((session) => session.header).filter(({ id }) => id !== 'child');
+    const others = oldSessions.map((session) => session.header).filter(({ id }) => id !== child);
     expect(await store.list(undefined, (one) => damaged.push(one))).toEqual(others);
+    const createdAt = oldSessions.find((one) => one.header.id === child)?.header.createdAt;
     const parentSession = parent === undefined ? {} : { parentSession: parent };
     expect(damaged).toEqual([
-      { id: 'child', createdAt: OLD_NOW + 1, ...parentSession, error: expect.objectContaining({ name: 'StoreError', code }) as Error },
+      { id: child, createdAt: createdAt as number, ...parentSession, error: expect.objectContaining({ name: 'StoreError', code }) as Error },
     ]);
-    expect(idsOf(await store.listBelow([SessionId('child')], 1))).toEqual(['open']);
+    expect(idsOf(await store.listBelow([child], 1))).toEqual([open]);
     const below: DamagedSession[] = [];
     const outlines = await store.outlineBelow([root], 1, undefined, (one) => below.push(one));
-    expect(idsOf(outlines)).toEqual(['fork', 'held']);
-    expect(idsOf(below)).toEqual(parent === undefined ? [] : ['child']);
+    expect(idsOf(outlines)).toEqual([fork]);
+    expect(idsOf(below)).toEqual(parent === undefined ? [] : [child]);
   }); // prettier-ignore
 
   it('stays one, and is whole, when the disk is full before it is one of this version', async () => {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { StoreError } from '../../protocol/errors.ts';
+import { StoreError, WorkerError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import { gate } from '../support/gate.ts';
 import { counter } from '../session/projection-parts.ts';
@@ -306,6 +306,18 @@ describe.each([
     expect(await f.children()).toEqual([
       'a inactive continuable "a"',
       'b inactive continuable "b"',
+    ]);
+  });
+
+  it('is unavailable when the thread that folds it is closed meanwhile', async () => {
+    const f = family({ hasFolds });
+    await f.stored('a');
+    f.live('b');
+    const closed = new WorkerError('WORKER_EXITED', 'The threads for computations are closed.');
+    const coldFolds = { coldSnapshot: () => Promise.reject(closed) };
+    expect(await serviceOf({ ...f.services, coldFolds }).children()).toEqual([
+      'a unavailable',
+      'b running continuable "b"',
     ]);
   });
 
