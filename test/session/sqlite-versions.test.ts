@@ -11,7 +11,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { silentLogger } from '../../src/base/logger.ts';
 import { Sessions } from '../../src/session/sessions.ts';
 import { subagentIdentity } from '../../src/subagents/identity-projection.ts';
-import { serviceOf } from '../subagents/listing-parts.ts';
+import { listDescendants } from '../../src/subagents/listing.ts';
 import { failing, full } from '../support/faulty-sqlite.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { tempStore } from '../support/temp-store.ts';
@@ -88,17 +88,19 @@ describe('a file of version 1', () => {
     const sessions = new Sessions({ store, clock: systemClock, logger: silentLogger });
     const projections = projectionsOf(sessions);
     projections.register(subagentIdentity);
-    const { children, descendants } = serviceOf({ projections, sessions, persistence: store });
+    const services = { projections, sessions, persistence: store };
+    const descendants = async (id: SessionId) =>
+      (await listDescendants(services, id)).map((row) =>
+        'label' in row ? [row.id, row.depth, row.label] : row,
+      );
     const listed = [
-      `${child} inactive continuable "child" + of root`,
-      `> ${open} inactive continuable "open" of ${child}`,
-      `${fork} inactive continuable "fork" of root`,
+      [child, 1, 'child'],
+      [open, 2, 'open'],
+      [fork, 1, 'fork'],
     ];
     for (let time = 0; time < 2; time++) {
       expect(await descendants(root)).toEqual(listed);
-      expect(await children(SessionId('gone'))).toEqual([
-        `${orphan} inactive continuable "orphan"`,
-      ]);
+      expect(await descendants(SessionId('gone'))).toEqual([[orphan, 1, 'orphan']]);
       for (const { header: kept, events } of oldSessions) {
         const session = await sessions.load(kept.id);
         sessions.enter(session);
