@@ -26,7 +26,8 @@ const WORDS: Readonly<Record<OptionKind, string>> = {
 
 /**
  * Options that can be looked at: an object, of keys that exist, with values of their kind; an
- * absent or undefined one passes. A name that nobody knows is a name mistyped.
+ * absent or undefined one passes. A name that nobody knows is a name mistyped; a signal in the
+ * place of the options is told its own place.
  * @throws {ArgumentError} naming the option, and what there is or what it takes
  */
 export function assertOptions(
@@ -35,6 +36,11 @@ export function assertOptions(
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
   const subject = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  // It has no keys of its own: it would pass, and abort nothing.
+  if (isOf('signal', given)) {
+    const place = Object.values(kinds).includes('signal') ? 'as `{ signal }`' : 'after them';
+    throw new ArgumentError(`${subject} takes an object of options; a signal is given ${place}.`);
+  }
   for (const [key, value] of entriesOf(subject, given)) {
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
     if (kind === undefined) {
@@ -45,6 +51,12 @@ export function assertOptions(
       throw new ArgumentError(`"${key}" of ${what} takes ${WORDS[kind]}.`);
     }
   }
+}
+
+/** A signal that is an argument of its own. @throws {ArgumentError} */
+export function assertSignal(what: string, signal: unknown): void {
+  if (signal === undefined || isOf('signal', signal)) return;
+  throw new ArgumentError(`The signal of ${what} must be an AbortSignal.`);
 }
 
 function entriesOf(subject: string, given: unknown): [string, unknown][] {

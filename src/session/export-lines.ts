@@ -3,13 +3,16 @@
  * each session follows as a whole: its header, its events as the log has them, and its end. A
  * file that was cut off can be told by that.
  */
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Offline } from './offline.ts';
 import type { Session } from './session.ts';
 import type { DamagedSession } from './store.ts';
-import { ArgumentError } from '../../protocol/errors.ts';
+import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { LogCheck } from './log-check.ts';
 import { withBelow } from './offline.ts';
+import { assertSameLog } from './same-log.ts';
 import { notFound } from './store-rules.ts';
 
 export const LINES_FORMAT = 'subagent-runtime/sessions';
@@ -27,79 +30,144 @@ export interface ExportLines {
   };
   readonly header: { readonly header: SessionHeader };
   readonly end: { readonly end: { readonly session: SessionId; readonly events: number } };
+  /**
+   * In the place of a session whose header cannot be read, or of the end of one whose log cannot
+   * be from here on: what is before it is for a person to read. An import takes nothing of it.
+   */
+  readonly damaged: { readonly damaged: { readonly session: SessionId; readonly text: string } };
 }
 
 /** Events held at once. */
 const PAGE = 256;
 
+interface ExportOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly onDamaged: ((session: DamagedSession) => void) | undefined;
+}
+
 /** @throws {ArgumentError} */
 export function exportLines(
-  sessions: Pick<Offline, 'store' | 'list'>,
+  sessions: Pick<Offline, 'store' | 'list' | 'onRemoved'>,
   what: ExportedSessions,
-  signal: AbortSignal | undefined,
+  options: ExportOptions,
 ): AsyncIterable<string> {
   const isList = Array.isArray(what);
   const ids: readonly unknown[] = isList ? what : [(what as { below?: unknown } | null)?.below];
   if (!ids.every((id) => typeof id === 'string')) {
     throw new ArgumentError('What is exported is a list of ids, or `{ below: id }`.');
   }
+  if (options.onDamaged !== undefined && typeof options.onDamaged !== 'function') {
+    throw new ArgumentError('Who is told of damaged sessions must be a function.');
+  }
   return linesOf(
     sessions,
     isList ? [...new Set(ids as SessionId[])] : (ids[0] as SessionId),
-    signal,
+    options,
   );
 }
 
+const line = (value: object): string => `${JSON.stringify(value)}\n`;
+
 async function* linesOf(
-  { store, list }: Pick<Offline, 'store' | 'list'>,
+  { store, list, onRemoved }: Pick<Offline, 'store' | 'list' | 'onRemoved'>,
   what: readonly SessionId[] | SessionId,
-  signal: AbortSignal | undefined,
+  { signal, onDamaged }: ExportOptions,
 ): AsyncGenerator<string, void, void> {
-  const line = (value: object): string => `${JSON.stringify(value)}\n`;
-  const live = new Map(list().map((session) => [session.id, session]));
-  const headers = new Map<SessionId, SessionHeader>();
-  const damaged = new Map<SessionId, DamagedSession>();
-  const stored = await store.list(signal, (session) => void damaged.set(session.id, session));
-  for (const header of stored) headers.set(header.id, header);
-  for (const { id, header } of live.values()) headers.set(id, header);
-  const all = [...headers.values(), ...damaged.values()];
-  const ids = typeof what === 'string' ? withBelow(what, all) : what;
-  const missing = ids.find((id) => !headers.has(id));
-  if (missing !== undefined) throw damaged.get(missing)?.error ?? notFound(missing);
-  const first: ExportLines['first'] = {
-    format: LINES_FORMAT,
-    version: LINES_VERSION,
-    sessions: ids,
-  };
-  yield line(first);
-  for (const id of ids) {
-    const header = headers.get(id) as SessionHeader;
-    yield line({ header } satisfies ExportLines['header']);
-    let events = 0;
-    for await (const page of pagesOf(store, id, live.get(id), signal)) {
-      for (const event of page) yield line(event);
-      events += page.length;
+  const removed = new Set<SessionId>();
+  const stopWatching = onRemoved((id) => removed.add(id));
+  try {
+    const live = new Map(list().map((session) => [session.id, session]));
+    const headers = new Map<SessionId, SessionHeader>();
+    const damaged = new Map<SessionId, DamagedSession>();
+    const stored = await store.list(signal, (session) => void damaged.set(session.id, session));
+    for (const header of stored) headers.set(header.id, header);
+    for (const { id, header } of live.values()) headers.set(id, header);
+    const all = [...headers.values(), ...damaged.values()];
+    const ids = typeof what === 'string' ? withBelow(what, all) : what;
+    const missing = ids.find((id) => !headers.has(id) && !damaged.has(id));
+    if (missing !== undefined) throw notFound(missing);
+    yield line({
+      format: LINES_FORMAT,
+      version: LINES_VERSION,
+      sessions: ids,
+    } satisfies ExportLines['first']);
+    for (const id of ids) {
+      let damage = damaged.get(id);
+      const header = headers.get(id);
+      if (header !== undefined) {
+        const reading = { live: live.get(id), isRemoved: () => removed.has(id), signal };
+        damage = yield* linesOfOne(store, header, reading);
+      }
+      if (damage === undefined) continue;
+      onDamaged?.(damage);
+      const { message: text } = damage.error;
+      yield line({ damaged: { session: id, text } } satisfies ExportLines['damaged']);
     }
-    yield line({ end: { session: id, events } } satisfies ExportLines['end']);
+  } finally {
+    stopWatching();
   }
 }
+
+interface Reading {
+  readonly live: Session | undefined;
+  isRemoved(): boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** All lines of one, unless it is damaged: then there is no end, and what is wrong is returned. */
+async function* linesOfOne(
+  store: Offline['store'],
+  header: SessionHeader,
+  reading: Reading,
+): AsyncGenerator<string, DamagedSession | undefined, void> {
+  const { id, createdAt, parentSession, seedLength = 0 } = header;
+  yield line({ header } satisfies ExportLines['header']);
+  const check = new LogCheck();
+  try {
+    for await (const page of pagesOf(store, id, reading)) {
+      for (const event of page) {
+        const problem = check.problem(event);
+        if (problem !== undefined) throw unfit(id, `event ${event.seq} cannot be: ${problem}`);
+        yield line(event);
+      }
+    }
+    if (seedLength > check.length) throw unfit(id, 'it is shorter than what it inherited');
+  } catch (error) {
+    if (!(error instanceof StoreError) || !DAMAGE.includes(error.code)) throw error;
+    return { id, createdAt, ...(parentSession && { parentSession }), error };
+  }
+  yield line({ end: { session: id, events: check.length } } satisfies ExportLines['end']);
+  return undefined;
+}
+
+const DAMAGE: readonly string[] = ['STORE_CORRUPT', 'STORE_FORMAT_UNSUPPORTED'];
+
+const unfit = (id: SessionId, problem: string): StoreError =>
+  new StoreError('STORE_CORRUPT', `The log of session \`${id}\` is damaged: ${problem}.`);
 
 /** Of a live session, what it held when its turn came: what it appends meanwhile is not waited for. */
 async function* pagesOf(
   store: Offline['store'],
   id: SessionId,
-  live: Session | undefined,
-  signal: AbortSignal | undefined,
+  { live, isRemoved, signal }: Reading,
 ): AsyncGenerator<readonly SessionEvent[], void, void> {
   const end = live?.seq ?? 0;
-  for (let seq = 0; ;) {
+  let last: SessionEvent | undefined;
+  for (let seq = 0; ; seq = (last?.seq ?? -1) + 1) {
+    if (seq > 0) await nextTick();
     if (signal?.aborted === true) throw signal.reason;
-    const page =
-      live === undefined
-        ? await store.readFrom(id, seq, signal, PAGE)
-        : live.eventsFrom(seq, Math.min(seq + PAGE, end));
+    let page = live?.eventsFrom(seq, Math.min(seq + PAGE, end));
+    if (page === undefined) {
+      // A session of this id that came after it is another one, whatever its log says.
+      if (isRemoved()) throw notFound(id);
+      const before = last === undefined ? 0 : 1;
+      const read = await store.readFrom(id, seq - before, signal, before + PAGE);
+      if (isRemoved()) throw notFound(id);
+      if (last !== undefined) assertSameLog(id, last, read[0]);
+      page = read.slice(before);
+    }
     if (page.length === 0) return;
-    seq += page.length;
     yield page;
+    last = page.at(-1);
   }
 }

@@ -3,6 +3,7 @@
  * those of the live session. Nothing is queued for whoever reads slowly, and whoever does not
  * read right now is known to nobody: a follower is told of changes only while it waits for one.
  */
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { End, LogWatches, Watch } from './log-watches.ts';
@@ -10,9 +11,10 @@ import type { Session } from './session.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import { joinSignals, raceSignal } from '../base/deferred.ts';
+import { assertSameLog } from './same-log.ts';
 
 export interface FollowOptions {
-  /** The number of the first event that is wanted. Default 0. */
+  /** The number of the first event that is wanted: at most that of the next one. Default 0. */
   readonly from?: number;
   /** Ends the following with its reason, also while it waits. */
   readonly signal?: AbortSignal;
@@ -56,13 +58,15 @@ class Follower implements Following {
   #tail: Promise<unknown> = Promise.resolve();
   /** The number of the next event. */
   #seq: number;
-  /** How many events the log had when the last one was given. */
-  #given = 0;
+  /** The last event that was given. */
+  #last: SessionEvent | undefined;
   /** Of the stored ones, those that were read and not given. */
   #page: readonly SessionEvent[] = [];
   #inPage = 0;
   /** The life that is followed, until all of it is given. */
   #session: Session | undefined;
+  /** The life of which it is known that its log is the one that was begun. */
+  #known: Session | undefined;
   #isOver = false;
 
   constructor(
@@ -107,11 +111,14 @@ class Follower implements Following {
 
   async #next(): Promise<IteratorResult<SessionEvent, undefined>> {
     try {
+      // Of a long log all is there at once; others get their turn all the same.
+      if (this.#seq % PAGE === PAGE - 1) await nextTick();
       if (this.#isOver) return DONE;
       if (this.#signal?.aborted === true) throw this.#signal.reason;
       const event = await this.#find();
       if (event !== undefined && !this.#isOver) {
-        this.#given = this.#seq = event.seq + 1;
+        this.#last = event;
+        this.#seq = event.seq + 1;
         return { done: false, value: event };
       }
     } catch (error) {
@@ -133,6 +140,7 @@ class Follower implements Following {
       // From the live log as soon as there is one: it holds all that is stored.
       this.#session ??= this.#watches.find(this.#id);
       if (this.#session !== undefined) {
+        this.#assertKnown(this.#session);
         const event = this.#session.eventsFrom(this.#seq, this.#seq + 1)[0];
         const end = this.#watches.endOf(this.#session);
         if (event !== undefined && this.#seq < (end?.length ?? Infinity)) return event;
@@ -146,11 +154,26 @@ class Follower implements Following {
     }
   }
 
+  #assertKnown(session: Session): void {
+    if (this.#known !== session) this.#assertGoesOn(session.eventsFrom(this.#seq - 1, this.#seq));
+    this.#known = session;
+  }
+
+  /** @param before what the log has in front of the next event */
+  #assertGoesOn([before]: readonly SessionEvent[]): void {
+    if (this.#seq === 0) return;
+    if (this.#last !== undefined) return assertSameLog(this.#id, this.#last, before);
+    if (before !== undefined) return;
+    throw new ArgumentError(
+      `"from" of follow is beyond the end: session \`${this.#id}\` has no event ${this.#seq - 1}.`,
+    );
+  }
+
   /** Whether nothing can come after this life of the session. */
   #isLast(session: Session, { error }: End): boolean {
     if (error !== undefined) throw error;
     if (!this.#isForever) return true;
-    if (this.#given <= session.durable) return false;
+    if (this.#last === undefined || this.#last.seq < session.durable) return false;
     throw new StoreError(
       'SESSION_NOT_FOUND',
       `Session \`${this.#id}\` was given up before all of it was kept.`,
@@ -164,7 +187,12 @@ class Follower implements Following {
   async #read(watch: Watch): Promise<boolean> {
     const { store } = this.#watches;
     try {
-      this.#page = await this.#until((signal) => store.readFrom(this.#id, this.#seq, signal, PAGE));
+      const before = this.#seq === 0 ? 0 : 1;
+      const read = await this.#until((signal) =>
+        store.readFrom(this.#id, this.#seq - before, signal, before + PAGE),
+      );
+      this.#assertGoesOn(read);
+      this.#page = read.slice(before);
     } catch (error) {
       // The store was closed under it, after all had left.
       if (this.#watches.isClosed && this.#signal?.aborted !== true) return true;

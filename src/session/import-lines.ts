@@ -1,8 +1,9 @@
 /**
  * Sessions from JSON Lines. Nothing of a line is believed: each is checked before the next is
- * read, a session is kept in one transaction once its end was read, and of one whose end is
- * missing nothing is kept.
+ * read. A session is written in one transaction once its end was read, and held until all are:
+ * when the import fails, all that it wrote is taken back.
  */
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Offline } from './offline.ts';
@@ -16,21 +17,32 @@ import { LINES_FORMAT, LINES_VERSION } from './export-lines.ts';
 import { checkedHeader } from './header.ts';
 import { LogCheck } from './log-check.ts';
 import { renamedEvent, renamedHeader } from './renamed.ts';
+import { isSame } from './same-log.ts';
 import { MAX_EVENT_DEPTH } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
 
 export interface ImportOptions {
   /**
-   * - `keep` (the default): the ids of the file. One that exists already is refused.
+   * - `keep` (the default): the ids of the file. One that exists already is refused, unless it is
+   *   stored with the very same log: then it is left as it is, and counts as imported.
    * - `new`: fresh ids, in headers and wherever an event says whom it is from. Ids in what models
    *   read and wrote stay as they are.
    */
   readonly ids?: 'keep' | 'new';
+  /** Is told of each session that the export says is damaged. Nothing of it is imported. */
+  onDamaged?(session: { readonly id: SessionId; readonly text: string }): void;
   readonly signal?: AbortSignal;
 }
 
 /** Characters of one line. */
 const MAX_LINE = 64 * 1024 * 1024;
+/** Characters read before other work gets a turn; a line counts as some more. */
+const AT_A_TIME = 64 * 1024;
+const LINE_WEIGHT = 256;
+/** Sessions given back, or taken back, in one transaction. */
+const AT_ONCE = 32;
+/** Sessions that a message names. */
+const NAMED = 20;
 
 type Lines = AsyncIterable<string> | Iterable<string>;
 
@@ -40,7 +52,8 @@ interface Open {
   readonly header: SessionHeader;
   readonly events: SessionEvent[];
   readonly check: LogCheck;
-  free(): void;
+  /** The store has one of this id. */
+  readonly isThere: boolean;
 }
 
 /** @throws {ArgumentError | StoreError} */
@@ -49,8 +62,8 @@ export async function importLines(
   source: Lines,
   options: ImportOptions,
 ): Promise<ReadonlyMap<SessionId, SessionId>> {
-  assertOptions('importLines', options, { ids: 'text', signal: 'signal' });
-  const { ids = 'keep', signal } = options;
+  assertOptions('importLines', options, { ids: 'text', onDamaged: 'function', signal: 'signal' });
+  const { ids = 'keep' } = options;
   if (ids !== 'keep' && ids !== 'new') {
     throw new ArgumentError("\"ids\" of importLines takes 'keep' or 'new'.");
   }
@@ -59,10 +72,15 @@ export async function importLines(
   if (typeof source === 'string' || typeof isLines !== 'function') {
     throw new ArgumentError('importLines takes the lines of an export, one by one.');
   }
-  const reading = new Import(offline, ids === 'new', signal);
+  const reading = new Import(offline, ids === 'new', options);
   try {
     for await (const line of source) await reading.take(line);
-    return reading.finish();
+    const imported = reading.finish();
+    await reading.keep();
+    return imported;
+  } catch (error) {
+    await reading.takeBack(error);
+    throw error;
   } finally {
     reading.giveUp();
   }
@@ -72,42 +90,88 @@ class Import {
   readonly #offline: Offline;
   readonly #isNew: boolean;
   readonly #signal: AbortSignal | undefined;
+  readonly #onDamaged: ImportOptions['onDamaged'];
   readonly #imported = new Map<SessionId, SessionId>();
+  /** By their ids in the lines. */
+  readonly #damaged = new Set<SessionId>();
+  /** What this wrote and holds, by the ids here, parents first as the lines have them. */
+  #written: SessionId[] = [];
+  readonly #reserved: (() => void)[] = [];
   /** The sessions that the first line names, by what they are called here. */
   #names: ReadonlyMap<SessionId, SessionId> | undefined;
   #open: Open | undefined;
   #line = 0;
+  #weight = 0;
 
-  constructor(offline: Offline, isNew: boolean, signal: AbortSignal | undefined) {
+  constructor(offline: Offline, isNew: boolean, { onDamaged, signal }: ImportOptions) {
     this.#offline = offline;
     this.#isNew = isNew;
     this.#signal = signal;
+    this.#onDamaged = onDamaged;
   }
 
   async take(text: unknown): Promise<void> {
     if (this.#signal?.aborted === true) throw this.#signal.reason;
     this.#line++;
     const value = this.#parse(text);
+    await this.#rest(String(text).length + LINE_WEIGHT);
     if (value === undefined) return;
-    const { type, header, end } = value;
+    const { type, header, end, damaged } = value;
     if (this.#names === undefined) this.#begin(value);
     else if (type !== undefined) this.#event(value as unknown as SessionEvent);
     else if (isPlainObject(header)) await this.#header(header as unknown as SessionHeader);
     else if (isPlainObject(end)) await this.#end(end['session'], end['events']);
+    else if (isPlainObject(damaged)) this.#leaveOut(damaged['session'], damaged['text']);
     else this.#refuse('it is no header, no event and no end of a session');
   }
 
   finish(): ReadonlyMap<SessionId, SessionId> {
     const names = this.#names ?? this.#refuse('there is no line', 'The import is empty');
-    const next = [...names.keys()].find((id) => !this.#imported.has(id));
+    const next = [...names.keys()].find((id) => !this.#imported.has(id) && !this.#damaged.has(id));
     if (next === undefined) return this.#imported;
     const what = this.#open === undefined ? 'before' : 'inside of';
     return this.#refuse('the rest is missing', `The import ends ${what} session \`${next}\``);
   }
 
+  /** All of it stays: give it to whoever wants it. */
+  async keep(): Promise<void> {
+    while (this.#written.length > 0) {
+      // It is kept; a lease that cannot be given back runs out.
+      await this.#offline.store.release(this.#written.splice(0, AT_ONCE)).catch(() => {});
+      await nextTick();
+    }
+  }
+
+  /**
+   * Nothing of it stays.
+   * @throws {StoreError} naming what does, as that could not be done
+   */
+  async takeBack(cause: unknown): Promise<void> {
+    const { store } = this.#offline;
+    try {
+      while (this.#written.length > 0) {
+        const last = this.#written.slice(-AT_ONCE);
+        await store.delete(last);
+        this.#written = this.#written.slice(0, -AT_ONCE);
+        for (const id of last) this.#offline.removed(id);
+        await nextTick();
+      }
+    } catch (error) {
+      const stay = [...this.#written];
+      await this.keep();
+      throw staysBehind(stay, cause, error);
+    }
+  }
+
   giveUp(): void {
-    this.#open?.free();
-    this.#open = undefined;
+    for (const free of this.#reserved) free();
+  }
+
+  async #rest(weight: number): Promise<void> {
+    this.#weight += weight;
+    if (this.#weight < AT_A_TIME) return;
+    this.#weight = 0;
+    await nextTick();
   }
 
   #parse(text: unknown): Record<string, unknown> | undefined {
@@ -149,11 +213,29 @@ class Import {
     if (stranger !== undefined) this.#refuse(`its header has the unknown key \`${stranger}\``);
     const names = this.#names ?? new Map<SessionId, SessionId>();
     if (!names.has(known.id)) this.#refuse('the first line does not name its session');
-    if (this.#imported.has(known.id)) this.#refuse('its session was there before');
+    this.#assertNew(known.id);
     const header = renamedHeader(known, names);
-    const free = await this.#offline.reserve(header.id, this.#signal);
-    this.#open = { given: known.id, header, events: [], check: new LogCheck(), free };
-    if (await this.#offline.isStored(header.id)) throw exists(header.id);
+    this.#reserved.push(await this.#offline.reserve(header.id, this.#signal));
+    const isThere = await this.#offline.isStored(header.id);
+    this.#open = { given: known.id, header, events: [], check: new LogCheck(), isThere };
+  }
+
+  #leaveOut(session: unknown, text: unknown): void {
+    const id = session as SessionId;
+    if (this.#open !== undefined && this.#open.given !== id) {
+      this.#refuse(`session \`${this.#open.given}\` has no end yet`);
+    }
+    if (this.#names?.has(id) !== true) this.#refuse('the first line does not name its session');
+    this.#assertNew(id);
+    if (typeof text !== 'string') this.#refuse('it does not say what is damaged');
+    this.#open = undefined;
+    this.#damaged.add(id);
+    this.#onDamaged?.({ id, text: text as string });
+  }
+
+  #assertNew(id: SessionId): void {
+    if (!this.#imported.has(id) && !this.#damaged.has(id)) return;
+    this.#refuse('its session was there before');
   }
 
   #event(given: SessionEvent): void {
@@ -166,18 +248,32 @@ class Import {
   }
 
   async #end(session: unknown, count: unknown): Promise<void> {
-    const { given, header, events, free } = this.#open ?? this.#refuse('no session is begun');
+    const { given, header, events, isThere } = this.#open ?? this.#refuse('no session is begun');
     if (session !== given) this.#refuse(`session \`${given}\` has no end yet`);
     if (count !== events.length)
       this.#refuse(`it counts ${printed(count)} events of ${events.length}`);
     if ((header.seedLength ?? 0) > events.length) this.#refuse('less was said than was inherited');
-    const { store } = this.#offline;
-    await store.append([{ id: header.id, epoch: FIRST_EPOCH, header, events }]);
-    // It is kept; a lease that cannot be given back runs out.
-    await store.release([header.id]).catch(() => {});
+    if (isThere) await this.#assertThere(header, events);
+    else {
+      await this.#offline.store.append([{ id: header.id, epoch: FIRST_EPOCH, header, events }]);
+      this.#written.push(header.id);
+    }
     this.#imported.set(given, header.id);
     this.#open = undefined;
-    free();
+  }
+
+  /** An earlier import of the same lines was ended by the end of its process. */
+  async #assertThere(header: SessionHeader, events: readonly SessionEvent[]): Promise<void> {
+    const { id } = header;
+    const stored = await this.#offline.store.inspect(id, this.#signal).catch((error: unknown) => {
+      if (error instanceof StoreError && error.code === 'STORE_CORRUPT') return undefined;
+      throw error;
+    });
+    if (stored?.events.length !== events.length || !isSame(stored.header, header)) throw exists(id);
+    for (const [index, event] of events.entries()) {
+      if (!isSame(event, stored.events[index] as SessionEvent)) throw exists(id);
+      await this.#rest(LINE_WEIGHT);
+    }
   }
 
   #checked<T>(check: () => T): T {
@@ -199,4 +295,16 @@ class Import {
 }
 
 const exists = (id: SessionId): ArgumentError =>
-  new ArgumentError(`Cannot import session \`${id}\`: the store holds one of that id.`);
+  new ArgumentError(
+    `Cannot import session \`${id}\`: the store holds one of that id with another log.`,
+  );
+
+function staysBehind(ids: readonly SessionId[], cause: unknown, error: unknown): StoreError {
+  const names = ids.slice(0, NAMED).map((id) => `\`${id}\``);
+  const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : '';
+  return new StoreError(
+    'STORE_IO',
+    `The import failed and could not be taken back; these stay: ${names.join(', ')}${more}.`,
+    { cause: new AggregateError([cause, error]) },
+  );
+}

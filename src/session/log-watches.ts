@@ -29,6 +29,8 @@ export class LogWatches {
   readonly store: SessionPersistence;
   /** The live session of an id. */
   readonly find: (id: SessionId) => Session | undefined;
+  /** Are told of each session that is removed by this process. */
+  readonly removals = new Set<(id: SessionId) => void>();
   readonly #watches = new Map<SessionId, Set<() => void>>();
   readonly #ends = new WeakMap<Session, End>();
   #isClosed = false;
@@ -85,6 +87,12 @@ export class LogWatches {
   /** Something of this session changed: whoever waits looks again. */
   stir(id: SessionId): void {
     for (const stir of this.#watches.get(id) ?? []) stir();
+  }
+
+  /** A stored session is no more. */
+  removed(id: SessionId): void {
+    for (const tell of this.removals) tell(id);
+    this.stir(id);
   }
 
   /** All have left: whoever has all that there was is done. */

@@ -16,8 +16,10 @@ export interface Offline {
    */
   reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void>;
   isStored(id: SessionId): Promise<boolean>;
-  /** Whoever follows this session looks again. */
-  stir(id: SessionId): void;
+  /** It is no more: whoever reads it is told. */
+  removed(id: SessionId): void;
+  /** Be told of what is removed from now on. Returns how to end that. */
+  onRemoved(listener: (id: SessionId) => void): () => void;
 }
 
 /** A session and all that descends from it among these, parents first. */

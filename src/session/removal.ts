@@ -7,8 +7,8 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Offline } from './offline.ts';
 import type { DamagedSession } from './store.ts';
-import { ArgumentError } from '../../protocol/errors.ts';
-import { assertOptions } from '../base/assert-options.ts';
+import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { assertOptions, assertSignal } from '../base/assert-options.ts';
 import { withBelow } from './offline.ts';
 
 export interface RemoveOptions {
@@ -30,6 +30,7 @@ export async function removeSessions(
   signal: AbortSignal | undefined,
 ): Promise<readonly SessionId[]> {
   assertOptions('remove', options, { below: 'any' });
+  assertSignal('remove', signal);
   const { below = true } = options;
   if (typeof root !== 'string') throw new ArgumentError('What is removed is named by its id.');
   if (typeof below !== 'boolean') {
@@ -44,20 +45,19 @@ export async function removeSessions(
       for (const id of more) held.set(id, await offline.reserve(id, signal));
       for (const id of more) {
         if (signal?.aborted === true) throw signal.reason;
-        await store.acquire(id);
-        acquired.push(id);
+        if (await isAcquired(store, id, id === root)) acquired.push(id);
       }
       const found = below ? await allBelow(offline, root, signal) : [root];
       more = found.filter((id) => !held.has(id));
     }
-    const ids = [...held.keys()];
+    const ids = [...acquired];
     // A session is found after the one it is below, so the last are never above one that stays.
     while (acquired.length > 0) {
       if (signal?.aborted === true) throw signal.reason;
       const last = acquired.slice(-AT_ONCE);
       await store.delete(last);
       acquired = acquired.slice(0, -AT_ONCE);
-      for (const id of last) offline.stir(id);
+      for (const id of last) offline.removed(id);
       await nextTick();
     }
     return ids;
@@ -68,9 +68,27 @@ export async function removeSessions(
   }
 }
 
-/** The session and what the store has below it, parents first. */
+/** Whether it is held now. One below that was never stored, and has left, is none any more. */
+async function isAcquired(
+  store: Offline['store'],
+  id: SessionId,
+  isRoot: boolean,
+): Promise<boolean> {
+  try {
+    await store.acquire(id);
+    return true;
+  } catch (error) {
+    if (!isRoot && error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
+    throw error;
+  }
+}
+
+/**
+ * The session and what is below it, parents first: in the store, or live and perhaps still to be
+ * stored.
+ */
 async function allBelow(
-  { store }: Offline,
+  { store, list }: Offline,
   root: SessionId,
   signal: AbortSignal | undefined,
 ): Promise<readonly SessionId[]> {
@@ -80,5 +98,6 @@ async function allBelow(
     store.listBelow === undefined
       ? await store.list(signal, onDamaged)
       : await store.listBelow([root], Infinity, signal, onDamaged);
-  return withBelow(root, [...headers, ...damaged]);
+  const live = list().map(({ header }) => header);
+  return withBelow(root, [...headers, ...damaged, ...live]);
 }

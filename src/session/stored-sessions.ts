@@ -6,8 +6,9 @@ import type { LogWatches } from './log-watches.ts';
 import type { Offline } from './offline.ts';
 import type { RemoveOptions } from './removal.ts';
 import type { Session } from './session.ts';
-import type { PackedSession, SessionPersistence, StoredSession } from './store.ts';
+import type { DamagedSession, PackedSession, SessionPersistence, StoredSession } from './store.ts';
 import { StoreError } from '../../protocol/errors.ts';
+import { assertSignal } from '../base/assert-options.ts';
 import { exportLines } from './export-lines.ts';
 import { follow } from './follow.ts';
 import { importLines } from './import-lines.ts';
@@ -30,6 +31,7 @@ export abstract class StoredSessions {
 
   /** Whether the store has a session of this id, live or not. @throws {StoreError} */
   async isStored(id: SessionId): Promise<boolean> {
+    this.assertOpen();
     try {
       await this.store.readFrom(id, Number.MAX_SAFE_INTEGER);
       return true;
@@ -44,6 +46,8 @@ export abstract class StoredSessions {
    * one as it would be resumed, with nothing written.
    */
   async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
+    this.assertOpen();
+    assertSignal('inspect', signal);
     await this.left(id, signal);
     const live = this.get(id);
     if (live !== undefined) return { header: live.header, events: live.events };
@@ -69,7 +73,9 @@ export abstract class StoredSessions {
    * session appends, as soon as it does and so before it is durable. A log that a crash cut off
    * is followed as it is stored.
    *
+   * It rejects with an `ArgumentError` when `from` is beyond the end.
    * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` for an unknown or removed id,
+   * also when another log was imported under it,
    * `STALE_EPOCH` when another process took the session over, or what a read failed with. The end
    * of the harness ends it without an error.
    * @throws {ArgumentError}
@@ -81,24 +87,36 @@ export abstract class StoredSessions {
 
   /**
    * Sessions as JSON Lines, each with its line end: of a live one what it holds when its turn
-   * comes, also a turn that is open. Reads a page at a time, as it is pulled.
+   * comes, also a turn that is open and what is not stored yet. Reads a page at a time, as it is
+   * pulled.
    *
-   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` before the first line, or what a
-   * read failed with.
+   * A stored session that is damaged hides no other: a line names it, the import leaves it out,
+   * and `onDamaged` is told.
+   *
+   * The iterator rejects with a `StoreError`: `SESSION_NOT_FOUND` before the first line, or for
+   * one that is removed meanwhile, or what a read failed with.
    * @throws {ArgumentError}
    */
-  exportLines(what: ExportedSessions, signal?: AbortSignal): AsyncIterable<string> {
+  exportLines(
+    what: ExportedSessions,
+    signal?: AbortSignal,
+    onDamaged?: (session: DamagedSession) => void,
+  ): AsyncIterable<string> {
     this.assertOpen();
-    return exportLines(this.#offline(), what, signal);
+    assertSignal('exportLines', signal);
+    return exportLines(this.#offline(), what, { signal, onDamaged });
   }
 
   /**
-   * Take in what `exportLines` gave, line by line. Each session is kept when its end was read, in
-   * one transaction; the first line that is refused ends it, and what came before stays.
-   * Resolves to the sessions by their id in the lines, with their id here.
+   * Take in what `exportLines` gave, line by line. Each session is written when its end was read,
+   * in one transaction, and held until all are: what fails in the middle, as a line that is
+   * refused, ends it, and all of it is taken back. What the end of the process leaves behind is
+   * found to be there when the same lines are imported again with the ids they have.
+   * Resolves to the sessions by their id in the lines, with their id here, without those that the
+   * export says are damaged.
    *
    * @throws {ArgumentError} for a line that is not what it must be, for a live session, and for an
-   *   id that is stored already
+   *   id that is stored already with another log
    * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that another process made meanwhile,
    *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with
    */
@@ -131,6 +149,7 @@ export abstract class StoredSessions {
   /** Give the space of what was removed back to the system. @throws {StoreError} */
   async vacuum(signal?: AbortSignal): Promise<void> {
     this.assertOpen();
+    assertSignal('vacuum', signal);
     await this.store.vacuum?.(signal);
   }
 
@@ -140,7 +159,11 @@ export abstract class StoredSessions {
       list: () => this.list(),
       reserve: (id, signal) => this.reserve(id, signal),
       isStored: (id) => this.isStored(id),
-      stir: (id) => this.watches.stir(id),
+      removed: (id) => this.watches.removed(id),
+      onRemoved: (listener) => {
+        this.watches.removals.add(listener);
+        return () => void this.watches.removals.delete(listener);
+      },
     };
   }
 }

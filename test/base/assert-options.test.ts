@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
-import { assertOptions } from '../../src/base/assert-options.ts';
+import { assertOptions, assertSignal } from '../../src/base/assert-options.ts';
 import type { OptionKind } from '../../src/base/assert-options.ts';
 
 const KINDS = { words: 'list', stop: 'signal', more: 'object' } as const satisfies Record<
@@ -24,6 +24,7 @@ function revoked(): object {
 it.each<[string, unknown, string]>([
   ['nothing', undefined, 'Things takes an object of options.'],
   ['a list', [], 'Things takes an object of options.'],
+  ['a signal for the options', AbortSignal.abort(), 'a signal is given as `{ signal }`.'],
   ['what answers nothing', revoked(), 'Things takes an object of options.'],
   ['a name that nobody knows', { word: [] }, 'Things has no "word"; it has: words, stop, more.'],
   ['a name that every object has', { toString: 1 }, 'Things has no "toString"'],
@@ -35,6 +36,17 @@ it.each<[string, unknown, string]>([
   const check = (): void => assertOptions('things', given, KINDS);
   expect(check).toThrow(ArgumentError);
   expect(check).toThrow(words);
+});
+
+it('tells a signal its place where the options take none', () => {
+  const check = (): void => assertOptions('things', AbortSignal.abort(), { words: 'list' });
+  expect(check).toThrow('Things takes an object of options; a signal is given after them.');
+});
+
+it('takes a signal of its own, or none', () => {
+  expect(() => assertSignal('things', undefined)).not.toThrow();
+  expect(() => assertSignal('things', AbortSignal.abort())).not.toThrow();
+  expect(() => assertSignal('things', { signal: AbortSignal.abort() })).toThrow(ArgumentError);
 });
 
 it('tells why an option cannot be read', () => {

@@ -17,7 +17,40 @@ describe('following a session', () => {
     await stored(sessions, 3);
     expect(await rest(sessions.follow(a))).toEqual([0, 1, 2]);
     expect(await rest(sessions.follow(a, { from: 2 }))).toEqual([2]);
-    expect(await rest(sessions.follow(a, { from: 9 }))).toEqual([]);
+    expect(await rest(sessions.follow(a, { from: 3 }))).toEqual([]);
+  });
+
+  it.each([
+    ['stored', false],
+    ['live', true],
+  ])('that is %s cannot be followed from beyond its end', async (_, isLive) => {
+    const { sessions } = setup();
+    await stored(sessions, 2);
+    if (isLive) await resume(sessions);
+    const end = isLive ? 3 : 2;
+    for (const forever of [false, true]) {
+      const events = sessions.follow(a, { from: end + 1, forever });
+      await expect(events.next()).rejects.toThrow(
+        new ArgumentError(`"from" of follow is beyond the end: session \`a\` has no event ${end}.`),
+      );
+      expect((await events.next()).done).toBe(true);
+    }
+  });
+
+  it('that is live with a long log lets others have their turn', async () => {
+    const { sessions } = setup();
+    const session = keep(sessions);
+    for (let count = 0; count < 1_000; count++) say(session);
+    let isTurn = false;
+    setImmediate(() => (isTurn = true));
+    await take(sessions.follow(a), 300);
+    expect(isTurn).toBe(true);
+  });
+
+  it('takes no signal in the place of its options', () => {
+    const { sessions } = setup();
+    const { signal } = new AbortController();
+    expect(() => sessions.follow(a, signal as never)).toThrow(/given as `{ signal }`/);
   });
 
   it('that is not live reads page by page, as it is pulled', async () => {
@@ -36,9 +69,10 @@ describe('following a session', () => {
     expect(await rest(events)).toEqual(Array.from({ length: 344 }, (_, index) => 256 + index));
     expect(read.mock.calls.map(([, seq, , limit]) => [seq, limit])).toEqual([
       [0, 256],
-      [256, 256],
-      [512, 256],
-      [600, 256],
+      // Each with the last of the one before: it is the same log as long as that is there.
+      [255, 257],
+      [511, 257],
+      [599, 257],
     ]);
     await sessions.close();
   });
@@ -248,6 +282,34 @@ describe('following forever', () => {
       expect(await take(events, 1)).toEqual([seq + 1]);
     }
     await events.return();
+  });
+
+  it('does not go on in another log that took the place of the first', async () => {
+    const { sessions, store, clock } = setup();
+    await stored(sessions, 2);
+    const lines: string[] = [];
+    for await (const line of sessions.exportLines([a])) lines.push(line);
+    const changed = lines.map((line) => line.replace('"time":', '"time":1'));
+    const [waits, reads, same] = [0, 1, 2].map(() => sessions.follow(a, { forever: true }));
+    await take(waits!, 2);
+    await take(reads!, 2);
+    await take(same!, 2);
+    const next = codeOf(waits!.next());
+    await settled();
+    // Not by these sessions, or whoever waits would find nothing first.
+    await store.delete([a]);
+    await sessions.importLines(lines);
+    const session = await resume(sessions);
+    expect((await same!.next()).value?.seq).toBe(2);
+    await sessions.leave(session);
+    await store.delete([a]);
+    await sessions.importLines(changed);
+    await clock.advance(1);
+    await sessions.leave(await resume(sessions));
+    expect(await codeOf(reads!.next())).toBe('SESSION_NOT_FOUND');
+    expect(await next).toBeUndefined();
+    expect(await codeOf(waits!.next())).toBe('SESSION_NOT_FOUND');
+    await same!.return();
   });
 
   it('is not ended by a creation that is undone', async () => {

@@ -79,6 +79,9 @@ describe('removing a session', () => {
     await expect(sessions.remove(1 as never)).rejects.toThrow(ArgumentError);
     await expect(sessions.remove(a, { below: 1 } as never)).rejects.toThrow(ArgumentError);
     await expect(sessions.remove(a, { under: true } as never)).rejects.toThrow(ArgumentError);
+    const { signal } = new AbortController();
+    await expect(sessions.remove(a, signal as never)).rejects.toThrow(/given after them/);
+    await expect(sessions.remove(a, {}, { signal } as never)).rejects.toThrow(ArgumentError);
   });
 
   it.each([
@@ -93,6 +96,36 @@ describe('removing a session', () => {
     expect(await idsIn(store)).toHaveLength(5);
     await sessions.leave(session);
     expect(await sessions.remove(a)).toHaveLength(4);
+  });
+
+  it('removes nothing when one below it is live and not stored yet, and names that one', async () => {
+    const { sessions, store } = setup();
+    await tree(store);
+    const young = SessionId('young');
+    const session = sessions.prepare({ id: young, meta: { parentSession: a } });
+    sessions.enter(session);
+    await expect(sessions.remove(a)).rejects.toThrow(/`young` is live or being loaded/);
+    expect(await idsIn(store)).toHaveLength(5);
+    await sessions.leave(session);
+    expect(await sessions.remove(a)).toEqual([a, b, d, c]);
+  });
+
+  it('goes on without one below it that left while it was waited for, and was never stored', async () => {
+    const { sessions, store } = setup();
+    await tree(store);
+    const young = SessionId('young');
+    const session = sessions.prepare({ id: young, meta: { parentSession: a } });
+    sessions.enter(session);
+    session.append('session/end-seed', {});
+    sessions.accept(session);
+    store.hold = gate();
+    store.refuse = full;
+    const left = codeOf(sessions.leave(session));
+    const removed = sessions.remove(a);
+    await settled();
+    store.hold.open();
+    expect(await left).toBe('STORE_FULL');
+    expect(await removed).toEqual([a, b, d, c]);
   });
 
   it('removes nothing when another process holds one below it, and names that one', async () => {
@@ -235,6 +268,7 @@ it('passes a vacuum on to a store that has one', async () => {
   const { signal } = new AbortController();
   await sessions.vacuum(signal);
   expect(vacuum).toHaveBeenCalledWith(signal);
+  await expect(sessions.vacuum({ signal } as never)).rejects.toThrow(ArgumentError);
   await sessions.close();
   await expect(sessions.vacuum()).rejects.toThrow(ArgumentError);
 });
