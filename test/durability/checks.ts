@@ -91,13 +91,14 @@ export function problemsOf(
       }
     }
     for (const list of ['next-turn', 'next-step'] as const) orderProblems(own, list).forEach(say);
-    const ends = new Map<string, string>();
-    for (const { id, source } of insertedIn(own)) {
-      if (source.kind !== 'subagent-settled') continue;
-      const { senderSessionId, turn, waiting = 0 } = source as Notice;
-      const end = `turn ${turn} of ${senderSessionId}, with ${waiting} waiting`;
-      if ((ends.get(end) ?? id) !== id) say(`it has two notices of ${end}`);
-      ends.set(end, id);
+    const ends = insertedIn(own).flatMap(({ source }) =>
+      source.kind === 'subagent-settled' ? [`${source.turn} ${source.senderSessionId}`] : [],
+    );
+    for (const end of new Set(ends)) {
+      const [turn = '', child = ''] = end.split(' ');
+      const count = ends.filter((one) => one === end).length;
+      const most = livesAfter(Number(turn), stored.sessions.get(child));
+      if (count > most) say(`it has ${count} notices of turn ${turn} of ${child}, not ${most}`);
     }
     const queued = returned.filter((one) => one.session === session && one.isQueued);
     const place = new Map(told.map(({ id }, at) => [id as string, at]));
@@ -114,6 +115,19 @@ export function problemsOf(
   }
   problems.push(...toolProblems(stored, lines), ...revivedTools(stored, lines, cutOff));
   return problems;
+}
+
+/** How often a child has ended with this as its last turn: each time it was opened again, once. */
+function livesAfter(turn: number, log: StoredLog | undefined): number {
+  const own = log === undefined ? [] : ownOf(log);
+  const isEdge = (event: SessionEvent, type: 'turn/start' | 'turn/end', at: number): boolean =>
+    (event.type === 'turn/start' || event.type === 'turn/end') &&
+    event.type === type &&
+    event.data.turn === at;
+  const end = own.findIndex((event) => isEdge(event, 'turn/end', turn));
+  const next = own.findIndex((event) => isEdge(event, 'turn/start', turn + 1));
+  const idle = own.slice(end + 1, next === -1 ? own.length : next);
+  return 1 + idle.filter(({ type }) => type === 'session/end-seed').length;
 }
 
 /** A call that a kill has cut off is over: its tool is not run by any later process. */

@@ -24,6 +24,7 @@ async function killed(kills: number): Promise<readonly LifeReport[]> {
       left -= count;
       const report = await new Life(own).run(count);
       reports.push(report);
+      if (KILLS !== undefined && report.problems.length > 0) console.log(wordsOf(report));
       if (reports.filter(({ problems }) => problems.length > 0).length >= MOST_FAILED) left = 0;
       if (KILLS !== undefined && reports.length % 20 === 0) console.log(figures(reports));
     }
@@ -62,6 +63,10 @@ function figures(reports: readonly LifeReport[]): string {
   ].join('\n');
 }
 
+const wordsOf = ({ seed, kills, folder, problems }: LifeReport): string =>
+  `SEED=${seed} KILLS=${kills.length} (${kills.map(({ hit }) => hit).join(', ')}), ` +
+  `kept in ${folder}:\n${problems.join('\n')}`;
+
 describe('a process that is killed', () => {
   it(
     'keeps what it accepted, runs nothing twice and goes on where it was',
@@ -70,12 +75,7 @@ describe('a process that is killed', () => {
       const reports = await killed(COUNT);
       if (KILLS !== undefined) console.log(figures(reports));
       const failed = reports.filter(({ problems }) => problems.length > 0);
-      const words = failed.map(
-        ({ seed, kills, folder, problems }) =>
-          `SEED=${seed} KILLS=${kills.length} (${kills.map(({ hit }) => hit).join(', ')}), kept in ${folder}:\n` +
-          problems.join('\n'),
-      );
-      expect(words.join('\n')).toBe('');
+      expect(failed.map(wordsOf).join('\n')).toBe('');
     },
     600_000 + COUNT * 20_000,
   );
