@@ -161,8 +161,8 @@ export class Sessions {
       this.#assertOpen();
       this.#loaded.set(id, session);
       this.#keep(session, epoch, session.seq);
-      markEndOfSeed(session);
       for (const splice of missed) session.append('agent/inbox/spliced', splice);
+      markEndOfSeed(session);
       return session;
     } catch (error) {
       // The first failure is the one to tell; a lease that cannot be given back runs out.
@@ -173,8 +173,8 @@ export class Sessions {
   }
 
   /**
-   * Once: how to find what was to be in a session's inbox when it was left behind. It is put
-   * there when the session is loaded; what the search rejects with fails the load.
+   * Once: how to find what was to be in a session's inbox when it was left behind. It is put there
+   * when the session is loaded, before the mark; what the search rejects with fails the load.
    */
   onLoading(findMissed: FindMissed): void {
     this.#findMissed = findMissed;

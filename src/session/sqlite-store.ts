@@ -116,6 +116,11 @@ export class SqliteStore implements SessionPersistence {
     return this.#events(id, this.#find(id), Math.max(0, seq), signal);
   }
 
+  async isHeldElsewhere(id: SessionId, signal?: AbortSignal): Promise<boolean> {
+    signal?.throwIfAborted();
+    return this.#isHeld(this.#find(id));
+  }
+
   async acquire(id: SessionId): Promise<{ readonly epoch: number }> {
     const epoch = this.#write(() => {
       const row = this.#find(id);
@@ -238,13 +243,18 @@ export class SqliteStore implements SessionPersistence {
     return row;
   }
 
-  #assertFree(id: SessionId, row: SessionRow): void {
-    if (row.owner === null || row.owner === this.#ownerText) return;
+  /** Of a living owner that is not this one. */
+  #isHeld(row: SessionRow): boolean {
+    if (row.owner === null || row.owner === this.#ownerText) return false;
     const now = this.#clock.now();
     const owner = parseOwner(row.owner);
-    const isOver =
-      owner === undefined ? row.leaseUntil <= now : isGone(owner, this.#owner, row.leaseUntil, now);
-    if (isOver) return;
+    if (owner === undefined) return row.leaseUntil > now;
+    return !isGone(owner, this.#owner, row.leaseUntil, now);
+  }
+
+  #assertFree(id: SessionId, row: SessionRow): void {
+    if (!this.#isHeld(row)) return;
+    const owner = parseOwner(row.owner ?? '');
     throw new StoreError(
       'SESSION_OWNED_ELSEWHERE',
       `Session \`${id}\` is held by process ${owner?.pid ?? 'unknown'} on ${owner?.host ?? 'another host'}.`,
