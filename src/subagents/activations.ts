@@ -255,7 +255,7 @@ export class Activations {
     activation.disposal = promise;
     activation.pending = pending;
     promise.catch(() => {});
-    activation.handle.halt({ kind: 'parent' }, pending);
+    activation.handle.halt({ kind: 'parent' }, pending, SETTLED);
     resolve(this.#release(activation, this.endOwned(activation, pending)));
     return promise;
   }
@@ -357,14 +357,18 @@ export class Activations {
   }
 }
 
+/** What whoever tells the agent itself something from then on hears. */
+const SETTLED = 'has settled; use harness.subagents.followup to tell it more';
+
 /**
  * As `assertAdmits`, for whatever a caller gives as the parent.
+ * @param does what only an agent does, as the end of a sentence
  * @throws {SubagentError} `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`
  */
-export function assertParent(activations: Activations, parent: Agent): void {
+export function assertParent(activations: Activations, parent: Agent, does: string): void {
   const problem = notAnAgent(parent);
   if (problem === undefined) return activations.assertAdmits(parent);
-  throw new SubagentError('UNAUTHORIZED', `This parent cannot have children: ${problem}.`);
+  throw new SubagentError('UNAUTHORIZED', `Only an agent ${does}, and this is none: ${problem}.`);
 }
 
 /** @throws {SubagentError} `PERSISTENCE_UNAVAILABLE` */

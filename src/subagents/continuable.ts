@@ -53,7 +53,7 @@ const SPEC = {
   signal: 'signal',
 } as const satisfies Record<keyof ContinuableStartSpec, OptionKind>;
 const REQUEST = {
-  prompt: 'list',
+  prompt: 'any',
   parent: 'any',
   agentOptions: 'object',
   maxDepth: 'any',
@@ -94,7 +94,7 @@ export async function startContinuable(
   const { label, provider, signal, request } = spec;
   const { parent, persona, toolFilter } = request;
   const message = readableMessage(request.prompt);
-  assertParent(activations, parent);
+  assertParent(activations, parent, 'has children');
   const sessions = persistence(activations);
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());

@@ -4,7 +4,7 @@ import { gate } from '../../src/base/gate.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { StoredSession } from '../../src/session/store.ts';
 import { rejection, text } from '../subagents/stubs.ts';
-import { continuing, specOf, taskOf, USER } from './continuing.ts';
+import { continuing, holding, specOf, taskOf, told, USER } from './continuing.ts';
 
 const signal = (): AbortSignal => new AbortController().signal;
 const INVALID = { code: 'INVALID_ARGUMENT' };
@@ -94,6 +94,49 @@ describe('what is asked wrongly', () => {
     await t.subagents.followup(t.root, childId, 'More.', options);
     expect(looks).toBe(1);
     await t.gone(childId);
+  });
+
+  it('interrupts nobody, and says so of what is no id', async () => {
+    await using t = await continuing();
+    const { subagents, root } = t;
+    const user = { kind: 'user', parentSessionId: root.id } as const;
+    for (const id of ['', undefined, null, 7, {}] as never[]) {
+      expect(() => subagents.interrupt(id, user)).toThrow(expect.objectContaining(INVALID));
+    }
+    // An id that nobody has is nothing to stop; so is that of a root, whoever says it is its parent.
+    subagents.interrupt('nobody' as never, user);
+    subagents.interrupt(root.id, user);
+    expect(() => subagents.interrupt(root.id, { kind: 'ancestor', agent: root })).toThrow(
+      expect.objectContaining({ code: 'UNAUTHORIZED' }),
+    );
+  });
+
+  it('is not told anything where a drain is under way, nor when it is over', async () => {
+    const hold = gate();
+    await using t = await continuing({ script: holding({ 'Work.': hold }) });
+    const { childId } = await t.start();
+    await hold.arrived();
+    const drained = t.subagents.drainContinuableDescendants([t.root]);
+    const refused = expect.objectContaining({
+      code: 'DRAINING',
+      message: expect.stringContaining('is being ended, or was ended for good') as string,
+    }) as unknown;
+    expect(await rejection(t.tell(childId, 'More.'))).toEqual(refused);
+    hold.open();
+    await drained;
+    expect(await rejection(t.tell(childId, 'More.'))).toEqual(refused);
+    expect(await rejection(t.start())).toEqual(refused);
+  });
+
+  it('is a task as a text as well, and no other kind of thing', async () => {
+    await using t = await continuing();
+    const { childId } = await t.start({ request: { prompt: 'Say it.' } });
+    const child = t.agents.get(childId)!;
+    await t.gone(childId);
+    expect(told(child)).toEqual(['Say it.']);
+    for (const prompt of [7, {}, ' ', []] as never[]) {
+      expect(await rejection(t.start({ request: { prompt } }))).toMatchObject(INVALID);
+    }
   });
 
   it('is no label and no id that nobody could read', async () => {

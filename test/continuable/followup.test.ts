@@ -90,7 +90,12 @@ describe('a follow-up to a resident child', () => {
         source: USER,
         signal: new AbortController().signal,
       });
-      expect(await rejection(telling)).toMatchObject({ code: 'UNAUTHORIZED' });
+      const error = (await rejection(telling)) as Error;
+      expect(error).toMatchObject({ code: 'UNAUTHORIZED' });
+      expect(error.message).not.toContain('children');
+      if (parent === double) continue;
+      expect(error.message).toContain('Only an agent tells a child anything, and this is none');
+      expect(error.message.includes('handle.agent')).toBe((parent as unknown) === t.rootHandle);
     }
     await hold.arrived();
     expect(child.inbox.hasPending).toBe(false);

@@ -127,6 +127,8 @@ describe('interrupting a child', () => {
       const authority = { kind: 'ancestor', agent: agent as Agent } as const;
       expect(await codeOf(() => subagents.interrupt(child.id, authority))).toBe('UNAUTHORIZED');
     }
+    const handle = { kind: 'ancestor', agent: all.rt.rootHandle as never } as const;
+    expect(() => subagents.interrupt(child.id, handle)).toThrow(/handle\.agent/);
     // Looked at before the target: also for one that is not there.
     for (const agent of [stale.agent, forged, throwing]) {
       const authority = { kind: 'ancestor', agent: agent as Agent } as const;
