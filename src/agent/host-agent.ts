@@ -116,6 +116,10 @@ export class HostAgent implements Agent, PreparedAgent {
     this.#intake.accept(message, 'next-turn', false);
   }
 
+  wake(): void {
+    this.#intake.wake();
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
@@ -165,10 +169,10 @@ export class HostAgent implements Agent, PreparedAgent {
     this.#intake.open();
   }
 
-  halt(cause: CancelCause, pending: PendingInput): void {
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
     if (this.#isHalted) return;
     this.#isHalted = true;
-    this.#intake.halt();
+    this.#intake.halt(fate);
     if (pending === 'discard') this.#intake.clear();
     if (this.#isTurnOpen) this.#cause ??= cause;
     this.#batchDone?.resolve();

@@ -29,8 +29,8 @@ export interface IntakeOptions {
   /** Its insertion is committed: it may be claimed. */
   onWake(): void;
   /**
-   * One that wakes nobody is committed, or one could not be and was withdrawn. What may open a
-   * turn, or whether anything may, is perhaps another now.
+   * One that wakes nobody is committed, or one could not be and was withdrawn, or what waits was
+   * woken. What may open a turn, or whether anything may, is perhaps another now.
    */
   onSettled(): void;
 }
@@ -41,6 +41,7 @@ export class Intake {
   /** Messages of next-step that may open a turn; those of next-turn always may. */
   readonly #waking = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
+  #fate: string | undefined;
   #parkedBy: Parked | undefined;
   /** What parked until messages were accepted of which none is committed yet. */
   #parkedBefore: Parked | undefined;
@@ -140,9 +141,13 @@ export class Intake {
     else this.inbox.putBack();
   }
 
-  /** From this line on nothing opens a turn, and only what wakes nobody is accepted. */
-  halt(): void {
+  /**
+   * From this line on nothing opens a turn, and only what wakes nobody is accepted. Whoever comes
+   * with more is told this fate.
+   */
+  halt(fate?: string): void {
     this.#state = 'halted';
+    this.#fate = fate;
   }
 
   /** Admission ends in this line, for good. */
@@ -175,11 +180,7 @@ export class Intake {
    */
   accept(message: UserMessage, target: InboxTarget, wakes: boolean): void {
     const { agent, session } = this.#options;
-    const takes = this.#state === 'open' || (this.#state === 'halted' && !wakes);
-    if (!takes) {
-      const state = this.#state === 'unpublished' ? 'is not published yet' : 'is being disposed';
-      throw new SubagentError('DRAINING', `The agent "${agent.id}" ${state}; it accepts nothing.`);
-    }
+    if (this.#state !== 'open' && (this.#state !== 'halted' || wakes)) throw this.#refusal();
     const problem = shapeProblem('user/message', message);
     if (problem !== undefined) {
       throw new ArgumentError(
@@ -220,6 +221,33 @@ export class Intake {
     this.#commits.set(message.id, commit);
   }
 
+  /**
+   * Whatever waits now may open a turn: what is parked, and what wakes nobody by itself. What is
+   * not committed yet does so once it is.
+   * @throws {SubagentError} `DRAINING`, as `accept`
+   */
+  wake(): void {
+    if (this.#state !== 'open') throw this.#refusal();
+    const { nextStep, nextTurn, hasPending } = this.inbox;
+    if (!hasPending) return;
+    for (const { id } of [...nextStep, ...nextTurn]) this.#waking.add(id);
+    this.#parkedBy = undefined;
+    // Nor does it stay parked if what came meanwhile cannot be committed.
+    this.#parkedBefore = undefined;
+    this.#options.onAccepted();
+    // A listener of this very session's events may have called, who cannot append anything; and
+    // what it does after this counts.
+    queueMicrotask(() => {
+      if (this.#state === 'open') this.#options.onSettled();
+    });
+  }
+
+  #refusal(): SubagentError {
+    const { id } = this.#options.agent;
+    const fate = this.#fate ?? `${FATES.get(this.#state)}; it accepts nothing`;
+    return new SubagentError('DRAINING', `The agent "${id}" ${fate}.`);
+  }
+
   #isCommitted({ id }: UserMessage): boolean {
     return !this.#commits.has(id);
   }
@@ -242,6 +270,12 @@ export class Intake {
     this.#parkedBefore = undefined;
   }
 }
+
+const FATES: ReadonlyMap<string, string> = new Map([
+  ['unpublished', 'is not published yet'],
+  ['halted', 'is being disposed'],
+  ['closed', 'was disposed'],
+]);
 
 /** Idle or running, told at every real change; and the wait for idleness. */
 export class Phase {

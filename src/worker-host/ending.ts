@@ -35,13 +35,13 @@ export class Ending {
   }
 
   /** See `PreparedAgent.halt`. */
-  halt(cause: CancelCause, pending: PendingInput): void {
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
     if (this.#stopped !== undefined) return;
     const { id, conversation, intake, thread, idle } = this.#options;
     const { promise, resolve } = deferred<unknown>();
     // Its presence is the end of admission, set before anything is told or cancelled.
     this.#stopped = promise;
-    intake.halt();
+    intake.halt(fate);
     thread.end(new SubagentError('DRAINING', `The agent "${id}" is being disposed.`));
     if (pending === 'discard') intake.clear();
     else if (conversation.open?.isDeciding === true) intake.putBack();

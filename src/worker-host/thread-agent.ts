@@ -189,6 +189,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.accept(message, 'next-turn', false);
   }
 
+  wake(): void {
+    this.#intake.wake();
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
@@ -217,8 +221,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#thread.hold(false);
   }
 
-  halt(cause: CancelCause, pending: PendingInput): void {
-    this.#ending.halt(cause, pending);
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
+    this.#ending.halt(cause, pending, fate);
   }
 
   dispose(pending: PendingInput): Promise<void> {
