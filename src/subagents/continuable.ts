@@ -144,6 +144,8 @@ export async function startContinuable(
       const submitted = activations.submit(begun, parent, message, signal);
       // Its log, which was held back, and this message are one transaction.
       sessions.accept(begun.agent.session);
+      // Whoever is to be told of it must be found again, although it was never told anything yet.
+      if (parent.session.header.parentSession === undefined) sessions.accept(parent.session);
       return { activation: begun, ...submitted };
     } catch (error) {
       await activations.end(begun, 'discard').catch(() => {});

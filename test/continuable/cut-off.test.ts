@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionEvent } from '../../protocol/session-events.ts';
+import { gate } from '../../src/base/gate.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
+import { MemoryStore } from '../../src/session/memory-store.ts';
 import { testHarness } from '../support/harness.ts';
 import { waiting } from '../worker-host/agent-words.ts';
 import { insertions, notices, noSignal, told } from './children.ts';
@@ -145,6 +147,26 @@ describe('a child that the end of its process cut off', () => {
     });
     expect((await opened(held, parent)).said).toEqual([]);
     expect(asked).toEqual([child.header.id]);
+  });
+
+  it('is told of to a parent that was never told anything before', async () => {
+    const held = gate();
+    const store = new MemoryStore();
+    await using rt = await testHarness({ store, script: [{ hold: held, text: 'A' }] });
+    const host = await rt.harness.agents.createHost({ sessionId: 'server' });
+    const { childId } = await rt.harness.subagents.startContinuable({
+      provider: 'spawn',
+      label: 'worker',
+      request: { parent: host.agent, prompt: 'Go.' },
+      signal: noSignal(),
+    });
+    await held.arrived();
+    const rows = await Promise.all((await store.list()).map(({ id }) => store.inspect(id)));
+    expect(rows.map(({ header }) => header.id).sort()).toEqual([childId, 'server'].sort());
+    await using again = await testHarness({ store: await storeOf(rows) });
+    const opened = await again.harness.agents.createHost({ sessionId: 'server' });
+    expect(notices(opened.agent)).toEqual([expect.stringContaining('was cut off')]);
+    held.open();
   });
 
   it('is told of to a host as well', async () => {

@@ -198,7 +198,8 @@ describe('a follow-up to a resident child', () => {
     await hold.arrived();
     const failure = new StoreError('STORE_IO', 'The disk is gone.');
     // Written at once, and the disk is back by the next write.
-    t.harness.on('agent/inbox/inserted', () => {
+    t.harness.on('agent/inbox/inserted', ({ agent }) => {
+      if (agent !== child) return;
       store.failure = failure;
       void t.sessions.flush(child.session).catch(() => (store.failure = undefined));
     });
