@@ -242,6 +242,19 @@ describe('interrupting a child', () => {
     expect(notice).toContain('It left no closing message.');
   });
 
+  it.each<[string, (all: Family, child: Agent) => void]>([
+    ['an interrupt', byUser],
+    ['a cancel', (_, child) => child.cancel({ kind: 'user' })],
+  ])('by %s inside the start of it stops nothing: its task comes afterwards', async (_, stop) => {
+    await using all = await family({ child: ['A'] });
+    const { harness } = all.rt;
+    harness.on('subagent/start', ({ id }) => stop(all, harness.agents.get(id)!));
+    const child = await all.start({ prompt: 'A.' });
+    await all.gone(child);
+    expect(ends(child.session)).toEqual(['completed']);
+    expect(notices(all.rt.root)[0]).toContain('has finished');
+  });
+
   it('before its message is claimed opens no turn, and parks it until the next', async () => {
     await using all = await family({ child: ['A', 'B'] });
     const child = await all.start({ prompt: 'A.' });
