@@ -291,10 +291,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   /** The thread is gone, and all it said is in the log: close what it left open. */
   #onLeft(residency: Residency, end: ThreadEnd): void {
     const { error } = end;
-    const hadTurn = this.#turns.lost(end);
-    if (!hadTurn && error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
-      // An idle agent outlives its thread: what an interrupt left waiting goes on waiting for that.
-      if (this.status === 'running') this.#intake.park('failure');
+    const wasOfTurn = this.#turns.lost(end);
+    if (!wasOfTurn && error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
+      // An agent outlives its thread: what an interrupt left waiting goes on waiting for that.
+      if (this.status === 'running' && this.parkedBy === undefined) this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;

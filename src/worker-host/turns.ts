@@ -38,6 +38,8 @@ export interface TurnsOptions {
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #deadlines: TurnDeadlines;
+  /** The thread is being ended because a turn did not stop in time. */
+  #isForced = false;
 
   constructor(options: TurnsOptions) {
     const { conversation, clock } = options;
@@ -78,6 +80,7 @@ export class Turns {
     const { interruptGraceMs } = limits;
     this.#deadlines.stop(turn, interruptGraceMs, () => {
       const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
+      this.#isForced = true;
       thread.residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
     });
     turn.cancel(cause);
@@ -89,11 +92,16 @@ export class Turns {
     if (end !== undefined) this.#ended(event.data.turn, end);
   }
 
-  /** The thread is gone: close what it left open. False when that was nothing. */
+  /**
+   * The thread is gone: close what it left open. False when it did not go in a turn, nor for one:
+   * the end of a turn that did not stop in time may be heard of when its thread is ended already.
+   */
   lost({ error }: ThreadEnd): boolean {
     const { conversation, intake } = this.#options;
     const turn = conversation.open;
-    if (turn === undefined) return false;
+    const wasForced = this.#isForced;
+    this.#isForced = false;
+    if (turn === undefined) return wasForced;
     const reason = conversation.reasonOfDeath(turn, error);
     // A crash parks what waits; a cancel did that already, unless something came after it.
     if (turn.cause === undefined) {

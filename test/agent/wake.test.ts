@@ -58,6 +58,25 @@ describe('waking a host', () => {
     expect(ends(agent.session)).toEqual(['error UNKNOWN', 'completed']);
   });
 
+  it('opens its turn after an event of its log that is being told', async () => {
+    const batches: string[][] = [];
+    await using rt = await testHarness();
+    const { agent } = await rt.harness.agents.createHost({
+      onMessage: (batch) => void batches.push(texts(batch)),
+    });
+    agent.followup(message('one'));
+    agent.cancel(USER, KEEP);
+    await settled();
+    // Nothing can be written while it is told.
+    const undo = rt.harness.on('session/event', () => {
+      undo();
+      agent.wake();
+    });
+    agent.inject(message('aside'));
+    await agent.whenIdle();
+    expect(batches).toEqual([['aside', 'one']]);
+  });
+
   it('gives what waits to a reader, who may come later', async () => {
     await using rt = await testHarness();
     const host = await rt.harness.agents.createHost();
