@@ -5,12 +5,13 @@
 import { describe, expect, it } from 'vitest';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
+import { deferred } from '../../src/base/deferred.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarness, TestHarnessOptions } from '../support/harness.ts';
 import type { InProcessThread } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { settled } from '../support/until.ts';
-import { USER, ends, has, shown, waiting } from './agent-words.ts';
+import { USER, afterMicrotasks, ends, has, shown, waiting } from './agent-words.ts';
 
 /** No interplay here has as many. */
 const MANY_FRAMES = 100;
@@ -150,6 +151,27 @@ describe('a thread that comes for a message', () => {
     });
     expect(outcomes).toEqual(['waits: one', 'aborted user', 'completed']);
   });
+});
+
+describe('a thread that is ready when its agent is disposed', () => {
+  it.each(Array.from({ length: 16 }, (_, count) => count))(
+    'is ended with it, %i microtasks after it said so',
+    async (count) => {
+      await using rt = await byHand();
+      rt.threads.of(rt.root.id).crash();
+      await rt.frames();
+      rt.root.followup(message('one'));
+      await settled();
+      const { ports } = rt.threads.of(rt.root.id);
+      expect([rt.threads.all.length, ports?.waiting('main')]).toEqual([2, 1]);
+      ports?.flush(1, 'main');
+      const disposal = deferred<void>();
+      afterMicrotasks(count, () => disposal.resolve(rt.rootHandle.dispose()));
+      await rt.while(disposal.promise);
+      expect([rt.root.status, ports?.isClosed]).toEqual(['idle', true]);
+      expect(rt.root.session.lastTurn).toBe(0);
+    },
+  );
 });
 
 describe('an idle thread that is taken', () => {
