@@ -127,7 +127,6 @@ export async function startContinuable(
     signal.throwIfAborted();
     activations.assertAdmits(parent);
   };
-  assertWanted();
   const { activation, kept } = await activations.lock.run(childId, async () => {
     assertWanted();
     const begun = await begin(context, plan, seed).catch(async (error: unknown) => {

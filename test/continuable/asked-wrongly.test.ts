@@ -1,10 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SessionId } from '../../protocol/ids.ts';
 import { gate } from '../../src/base/gate.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { StoredSession } from '../../src/session/store.ts';
 import { rejection, text } from '../subagents/stubs.ts';
-import { continuing, holding, specOf, taskOf, told, USER } from './continuing.ts';
+import { SilentStore } from '../support/silent-store.ts';
+import { settled } from '../support/until.ts';
+import { continuing, holding, ID, specOf, taskOf, told, USER } from './continuing.ts';
 
 const signal = (): AbortSignal => new AbortController().signal;
 const INVALID = { code: 'INVALID_ARGUMENT' };
@@ -34,6 +36,41 @@ it('lets a follow-up give up while another is being routed to its child', async 
   store.held.open();
   await first;
   await t.gone(childId);
+});
+
+describe('whose parent ends while they wait for another of that id', () => {
+  it('a start is refused for its parent, and not for the id', async () => {
+    const store = new SilentStore();
+    await using t = await continuing({ store });
+    const other = await t.agents.create();
+    const silent = store.silence('readFrom');
+    const first = t.start({ childId: ID });
+    await silent.arrived();
+    const second = rejection(t.start({ childId: ID, request: { parent: other.agent } }));
+    await settled();
+    await other.dispose();
+    silent.open();
+    await first;
+    expect(await second).toMatchObject({ code: 'UNAUTHORIZED' });
+    await t.gone(ID);
+  });
+
+  it('a follow-up asks the store for nothing any more', async () => {
+    const store = new SilentStore();
+    await using t = await continuing({ store });
+    const { childId } = await t.start();
+    await t.gone(childId);
+    const inspect = vi.spyOn(store, 'inspect');
+    const silent = store.silence('inspect');
+    const told = [rejection(t.tell(childId, 'One.')), rejection(t.tell(childId, 'Two.'))];
+    await silent.arrived();
+    await t.rootHandle.dispose();
+    for (const one of told) expect(await one).toMatchObject({ code: 'DRAINING' });
+    silent.open();
+    await settled();
+    expect(inspect).toHaveBeenCalledTimes(1);
+    expect(t.agents.list()).toEqual([]);
+  });
 });
 
 describe('a child that somebody else has resumed', () => {

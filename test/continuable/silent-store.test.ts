@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HarnessError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
+import type { Agent } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import { spawn } from '../../src/providers/worker-spawn.ts';
 import { testHarness } from '../support/harness.ts';
@@ -9,7 +10,8 @@ import type { TestHarness } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { SilentStore } from '../support/silent-store.ts';
 import type { Question } from '../support/silent-store.ts';
-import { settled } from '../support/until.ts';
+import { settled, until } from '../support/until.ts';
+import { holding } from './continuing.ts';
 import { prompt, signal } from './family.ts';
 
 const STOP_GRACE_MS = 1_000;
@@ -110,27 +112,68 @@ describe.each(ends)('a call that waits for what never answers, when %s ends', (e
   );
 });
 
-describe.each(ends)('the end by %s', (end) => {
-  it.each<readonly Question[]>([['append'], ['release'], ['append', 'release', 'close']])(
-    'is over in its time although the store is silent on %s',
-    async (...questions) => {
-      const { store, clock, rt } = await built();
-      const childId = await settledChild(rt);
-      await tell(rt, childId);
-      const silent = store.silence(...questions);
-      const ended = outcome(ENDS[end](rt));
-      await settled();
-      await over(clock);
-      expect(ended.code).toBeDefined();
-      silent.open();
-      await settled();
-      await rt.harness.dispose().catch(() => {});
-      await settled();
-      expect(rt.harness.agents.list()).toEqual([]);
-      expect(rt.harness.sessions.list()).toEqual([]);
-      expect(clock.pending).toBe(0);
-    },
+const drainChildren = (rt: TestHarness) => {
+  const children = rt.harness.agents.list().filter((agent) => agent !== rt.root);
+  return rt.harness.subagents.drainContinuableChildren(
+    rt.root,
+    children.map(({ id }) => id),
   );
+};
+
+describe.each([...Object.entries(ENDS), ['a drain of children', drainChildren] as const])(
+  'the end by %s',
+  (_, end) => {
+    it.each<readonly Question[]>([['append'], ['release'], ['append', 'release', 'close']])(
+      'is over in its time although the store is silent on %s',
+      async (...questions) => {
+        const { store, clock, rt } = await built();
+        const childId = await settledChild(rt);
+        await tell(rt, childId);
+        const silent = store.silence(...questions);
+        const ended = outcome(end(rt));
+        await settled();
+        await over(clock);
+        expect(ended.code).toBeDefined();
+        silent.open();
+        await settled();
+        await rt.harness.dispose().catch(() => {});
+        await settled();
+        expect(rt.harness.agents.list()).toEqual([]);
+        expect(rt.harness.sessions.list()).toEqual([]);
+        expect(clock.pending).toBe(0);
+      },
+    );
+  },
+);
+
+it('tells a child that is drained, in that tick, that what it waits for is given up', async () => {
+  const held = gate();
+  const store = new SilentStore();
+  await using rt = await testHarness({ store, script: holding({ 'Hold.': held }) });
+  const { agents, subagents } = rt.harness;
+  const begin = async (parent: Agent, task: string) => {
+    const request = { parent, prompt: task };
+    const spec = { provider: 'spawn', label: 'child', request, signal: signal() };
+    return (await subagents.startContinuable(spec)).childId;
+  };
+  const id = await begin(rt.root, 'Hold.');
+  const child = agents.get(id)!;
+  await held.arrived();
+  const below = await begin(child, 'Work.');
+  await until(() => agents.get(below) === undefined);
+  await settled();
+  const silent = store.silence('inspect');
+  const options = { source: { kind: 'user' }, signal: signal() } as const;
+  const told = outcome(subagents.followup(child, below, 'More.', options));
+  await silent.arrived();
+  const drained = subagents.drainContinuableChildren(rt.root, [id]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told.code).toBe('ACTIVATION_CLOSING');
+  held.open();
+  await drained;
+  silent.open();
+  await settled();
+  expect(agents.list()).toEqual([rt.root]);
 });
 
 it('says of the harness that its store did not answer', async () => {
