@@ -112,13 +112,12 @@ export class Activations {
   }
 
   /**
-   * Make a child resident. Under its lock. Rejects with everything undone; the first error is
-   * the one that is told.
+   * Make a child resident. Under its lock, in the tick in which its parent was found to admit it.
+   * Rejects with everything undone; the first error is the one that is told.
    */
   async begin(birth: Birth): Promise<Activation> {
-    const { agents, admission, lifecycle } = this.services;
+    const { agents, lifecycle } = this.services;
     const { childId, parent, provider, label, signal, build } = birth;
-    admission.assertOpen(parent);
     const lineage = lineageOf(agents, parent);
     return this.#materialise(lineage, signal, async (ending) => {
       const handle = await build(ending);

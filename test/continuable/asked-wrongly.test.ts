@@ -5,7 +5,9 @@ import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { StoredSession } from '../../src/session/store.ts';
 import { rejection, text } from '../subagents/stubs.ts';
 import { SilentStore } from '../support/silent-store.ts';
-import { settled } from '../support/until.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { settled, until } from '../support/until.ts';
+import { afterMicrotasks, callsEndless, endless, has } from '../worker-host/agent-words.ts';
 import { continuing, holding, ID, specOf, taskOf, told, USER } from './continuing.ts';
 
 const signal = (): AbortSignal => new AbortController().signal;
@@ -38,21 +40,74 @@ it('lets a follow-up give up while another is being routed to its child', async 
   await t.gone(childId);
 });
 
-describe('whose parent ends while they wait for another of that id', () => {
+describe('when its parent ends meanwhile', () => {
   it('a start is refused for its parent, and not for the id', async () => {
     const store = new SilentStore();
-    await using t = await continuing({ store });
-    const other = await t.agents.create();
+    const clock = new ManualClock();
+    await using t = await continuing({
+      ...endless,
+      store,
+      clock,
+      script: (request) => (taskOf(request) === 'Busy.' ? callsEndless : 'Done.'),
+    });
+    const { childId } = await t.start({ request: { prompt: 'Busy.' } });
+    const parent = t.agents.get(childId)!;
+    await until(() => has(parent.session, 'tool/call'));
     const silent = store.silence('readFrom');
     const first = t.start({ childId: ID });
     await silent.arrived();
-    const second = rejection(t.start({ childId: ID, request: { parent: other.agent } }));
+    const second = rejection(t.start({ childId: ID, request: { parent } }));
     await settled();
-    await other.dispose();
+    // Its tool does not stop: it is being released until that is given up.
+    const drained = t.subagents.drainContinuableChildren(t.root, [childId]);
     silent.open();
     await first;
-    expect(await second).toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(await second).toMatchObject({ code: 'ACTIVATION_CLOSING' });
+    await clock.advance(10_000);
+    await drained;
     await t.gone(ID);
+  });
+
+  it('a start that is nearly there is not told of any more', async () => {
+    const clock = new ManualClock();
+    await using t = await continuing({ ...endless, clock, script: [callsEndless] });
+    const { childId } = await t.start();
+    const parent = t.agents.get(childId)!;
+    await until(() => has(parent.session, 'tool/call'));
+    let drained: Promise<void> | undefined;
+    t.harness.on('agent/created', () => {
+      drained = t.subagents.drainContinuableChildren(t.root, [childId]);
+    });
+    expect(await rejection(t.start({ request: { parent } }))).toMatchObject({
+      code: 'ACTIVATION_CLOSING',
+    });
+    expect(t.edges).toEqual(['start']);
+    await clock.advance(10_000);
+    await drained;
+  });
+
+  it('a follow-up brings nobody back, however shortly after it was read', async () => {
+    for (let count = 0; count < 24; count++) {
+      const store = new MemoryStore();
+      await using t = await continuing({ store });
+      const { childId } = await t.start();
+      await t.gone(childId);
+      const seen: string[] = [];
+      const inspect = store.inspect.bind(store);
+      vi.spyOn(store, 'inspect').mockImplementationOnce((...asked) => {
+        const stored = inspect(...asked);
+        void stored.then(() =>
+          afterMicrotasks(count, () => {
+            seen.push('drained');
+            void t.subagents.drainContinuableDescendants([t.root]);
+          }),
+        );
+        return stored;
+      });
+      t.harness.on('agent/created', () => seen.push('created'));
+      expect(await rejection(t.tell(childId, 'More.'))).toMatchObject({ code: 'DRAINING' });
+      expect(seen.slice(seen.indexOf('drained'))).toEqual(['drained']);
+    }
   });
 
   it('a follow-up asks the store for nothing any more', async () => {
