@@ -40,6 +40,8 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Messages of next-step that may open a turn; those of next-turn always may. */
   readonly #waking = new Set<MessageId>();
+  /** Those of the last claim that were waking: what is put back is as it was. */
+  readonly #wokeClaim = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
   #fate: string | undefined;
   #parkedBy: Parked | undefined;
@@ -63,7 +65,7 @@ export class Intake {
         observers.emit('agent/inbox/discarded', { agent, message });
       },
       claimed: (message, turn) => {
-        this.#waking.delete(message.id);
+        if (this.#waking.delete(message.id)) this.#wokeClaim.add(message.id);
         observers.emit('agent/inbox/claimed', { agent, message, turn });
       },
     });
@@ -137,8 +139,15 @@ export class Intake {
 
   /** What was claimed for a step that never began waits again; see `clear` for when. */
   putBack(): void {
-    if (this.#options.session.isPublishing) queueMicrotask(() => this.inbox.putBack());
-    else this.inbox.putBack();
+    if (this.#options.session.isPublishing) queueMicrotask(() => this.#putBack());
+    else this.#putBack();
+  }
+
+  #putBack(): void {
+    // Known as waking before observers run, as in `accept`.
+    for (const id of this.#wokeClaim) this.#waking.add(id);
+    this.#wokeClaim.clear();
+    this.inbox.putBack();
   }
 
   /**
@@ -171,6 +180,7 @@ export class Intake {
 
   /** What may join a turn: of each list what is committed, up to the first that is not. */
   claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+    this.#wokeClaim.clear();
     return this.inbox.claim(boundary, turn, (message) => this.#isCommitted(message));
   }
 
