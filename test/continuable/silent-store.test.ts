@@ -1,5 +1,6 @@
 /** Ends are bounded and calls are answered, whatever the store does. */
 import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../../src/agent/agent.ts';
@@ -10,10 +11,12 @@ import type { TestHarness } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { SilentStore } from '../support/silent-store.ts';
 import type { Question } from '../support/silent-store.ts';
+import { watchUnhandled } from '../support/unhandled.ts';
 import { settled, until } from '../support/until.ts';
 import { holding } from './continuing.ts';
 import { prompt, signal } from './family.ts';
 
+const unhandled = watchUnhandled();
 const STOP_GRACE_MS = 1_000;
 /** The stop grace, and the time that a thread and the store have beyond it. */
 const BOUND_MS = STOP_GRACE_MS + 3_000;
@@ -72,19 +75,26 @@ const ENDS = {
 const ends = Object.keys(ENDS) as (keyof typeof ENDS)[];
 
 describe.each(ends)('a call that waits for what never answers, when %s ends', (end) => {
-  it.each(['inspect', 'acquire', 'readFrom', 'prepare'] as const)(
-    'is told so in that tick, whatever becomes of %s',
-    async (what) => {
+  const questions = ['inspect', 'acquire', 'load', 'readFrom', 'prepare'] as const;
+  it.each(questions.flatMap((what) => [[what, false] as const, [what, true] as const]))(
+    'is told so in that tick, whatever becomes of %s (which fails later: %s)',
+    async (what, fails) => {
       const { store, rt } = await built();
       const prepared = gate();
+      const late = new StoreError('STORE_IO', 'Too late, and not even well.');
       rt.harness.subagents.registerProvider({
         ...spawn()({ agents: rt.harness.agents }),
         name: 'slow',
         capabilities: { outputSchema: false, depthLimit: true, toolFilter: true, persona: true },
-        prepareContinuable: () => prepared.wait().then(() => ({})),
+        async prepareContinuable() {
+          await prepared.wait();
+          if (fails) throw late;
+          return {};
+        },
       });
       const childId = await settledChild(rt);
-      const silent = what === 'prepare' ? prepared : store.silence(what);
+      let silent =
+        what === 'prepare' ? prepared : store.silence(what === 'load' ? 'acquire' : what);
       const call =
         what === 'readFrom'
           ? start(rt, 'named')
@@ -98,12 +108,21 @@ describe.each(ends)('a call that waits for what never answers, when %s ends', (e
             : tell(rt, childId);
       const told = outcome(call);
       await silent.arrived();
+      if (what === 'load') {
+        // It was read once, to see whose it is; this is the read by its new owner.
+        const owned = silent;
+        silent = store.silence('inspect');
+        owned.open();
+        await silent.arrived();
+      }
       const ended = ENDS[end](rt);
       await new Promise((resolve) => setImmediate(resolve));
       expect(told.code).toBe('DRAINING');
       await ended;
+      if (fails) store.fails = late;
       silent.open();
       await settled();
+      expect(unhandled).toEqual([]);
       const left = end === 'a drain' ? [rt.root] : [];
       expect(rt.harness.agents.list()).toEqual(left);
       expect(rt.harness.sessions.list()).toEqual(left.map(({ session }) => session));
