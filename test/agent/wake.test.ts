@@ -58,6 +58,22 @@ describe('waking a host', () => {
     expect(ends(agent.session)).toEqual(['error UNKNOWN', 'completed']);
   });
 
+  it('opens its turn after that tick: a stop in it comes first, and nothing is spent', async () => {
+    await using rt = await testHarness();
+    const { agent } = await rt.harness.agents.createHost({ onMessage() {} });
+    agent.followup(message('one'));
+    agent.cancel(USER, KEEP);
+    await settled();
+    agent.wake();
+    agent.cancel(USER, KEEP);
+    await settled();
+    expect([agent.status, agent.session.lastTurn, waiting(agent)]).toEqual([
+      'idle',
+      0,
+      [[], ['one']],
+    ]);
+  });
+
   it('opens its turn after an event of its log that is being told', async () => {
     const batches: string[][] = [];
     await using rt = await testHarness();

@@ -70,6 +70,47 @@ describe('when its parent ends meanwhile', () => {
     await t.gone(ID);
   });
 
+  it('a start of an id that is taken does not wait to hear by whom', async () => {
+    const store = new SilentStore();
+    await using t = await continuing({ store });
+    const { childId } = await t.start();
+    await t.gone(childId);
+    let silent: ReturnType<typeof store.silence> | undefined;
+    const readFrom = store.readFrom.bind(store);
+    vi.spyOn(store, 'readFrom').mockImplementationOnce((...asked) => {
+      const answer = readFrom(...asked);
+      silent = store.silence('readFrom');
+      return answer;
+    });
+    const refused = rejection(t.start({ childId }));
+    await until(() => silent !== undefined);
+    await silent!.arrived();
+    const drained = t.subagents.drainContinuableDescendants([t.root]);
+    expect(await refused).toMatchObject({ code: 'DRAINING' });
+    await drained;
+    silent!.open();
+  });
+
+  it('a start is not told of when who is above its parent came back meanwhile and drains', async () => {
+    const store = new SilentStore();
+    await using t = await continuing({ store });
+    const above = await t.agents.create();
+    const { childId } = await t.start({ request: { parent: above.agent } });
+    await t.gone(childId);
+    await above.dispose();
+    // Opened by itself: nobody is above it, until that is live again.
+    const parent = (await t.agents.resume(childId)).agent;
+    const silent = store.silence('readFrom');
+    const first = rejection(t.start({ childId: ID, request: { parent } }));
+    await silent.arrived();
+    const again = await t.agents.resume(above.agent.id);
+    await t.subagents.drainContinuableDescendants([again.agent]);
+    silent.open();
+    expect(await first).toMatchObject({ code: 'DRAINING' });
+    expect(t.edges).toEqual(['start', 'end completed']);
+    expect(t.agents.get(ID)).toBeUndefined();
+  });
+
   it('a start that is nearly there is not told of any more', async () => {
     const clock = new ManualClock();
     await using t = await continuing({ ...endless, clock, script: [callsEndless] });
