@@ -11,6 +11,7 @@ import { SubagentLifecycle } from '../../src/subagents/lifecycle.ts';
 import { ProviderRegistry } from '../../src/subagents/registry.ts';
 import { Setups } from '../../src/subagents/setup.ts';
 import { recordingLogger, rejection, text } from '../subagents/stubs.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { settled, until } from '../support/until.ts';
 import { ends } from '../worker-host/agent-words.ts';
@@ -300,7 +301,8 @@ describe('a follow-up at the end of a residency', () => {
 
   it('looks at its signal and at its parent anew after that wait', async () => {
     const store = new StallingStore();
-    await using t = await continuing({ store });
+    // Its store has all the time.
+    await using t = await continuing({ store, clock: new ManualClock() });
     const { childId } = await t.start();
     const child = t.agents.get(childId)!;
     await until(() => child.session.events.some(({ type }) => type === 'assistant/message'));
