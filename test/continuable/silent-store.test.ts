@@ -165,6 +165,22 @@ describe.each([...Object.entries(ENDS), ['a drain of children', drainChildren] a
   },
 );
 
+it('says in time that a child could not be brought back, though its lease is not taken back', async () => {
+  const { store, clock, rt } = await built();
+  const childId = await settledChild(rt);
+  rt.harness.subagents.registerContinuableSetup(() => {
+    throw new Error('Not this one.');
+  });
+  const silent = store.silence('release');
+  const told = outcome(tell(rt, childId));
+  await silent.arrived();
+  await over(clock);
+  expect(told.code).toBe('NOT_RESUMABLE');
+  silent.open();
+  await settled();
+  await rt.harness.dispose();
+});
+
 it('tells a child that is drained, in that tick, that what it waits for is given up', async () => {
   const held = gate();
   const store = new SilentStore();
