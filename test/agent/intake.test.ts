@@ -199,11 +199,11 @@ describe('the claim of an intake', () => {
       expect([intake.mayOpenTurn, intake.hasUnparkedWork]).toEqual([true, true]);
       // Of a claim after that nothing of the one before is left.
       intake.claim('turn', 2);
-      intake.accept(message('aside'), 'next-step', false);
+      intake.accept(message('aside'), 'next-turn', false);
       await intake.settled();
       intake.claim('turn', 3);
       intake.putBack();
-      expect([intake.mayOpenTurn, intake.hasUnparkedWork]).toEqual([false, false]);
+      expect([intake.mayOpenTurn, intake.hasUnparkedWork]).toEqual([true, false]);
       await close();
     },
   );
