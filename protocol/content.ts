@@ -64,10 +64,15 @@ export interface SubagentReportMessageSource {
 export interface SubagentSettledMessageSource {
   readonly kind: 'subagent-settled';
   readonly form: 'notice';
+  /** What happened, for people: at most 120 UTF-16 units, without the child's id. */
   readonly summary: string;
   readonly senderSessionId: SessionId;
   /** The child's last turn: tells the ends of one child apart. */
   readonly turn: number;
+  /** Of this residency, as `subagent/end` tells it. Absent in logs of before it was written. */
+  readonly stopReason?: string;
+  /** How many messages waited for the child by then. Absent in logs of before it was written. */
+  readonly waiting?: number;
 }
 
 interface MessageOf<Role extends string> {

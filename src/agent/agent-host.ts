@@ -59,8 +59,11 @@ export interface PreparedAgent {
    * Begin the end, in this tick: no turn opens any more, the open one is told to stop for this
    * cause, and the stop grace runs. Only messages that wake nobody are accepted still.
    * Idempotent: the first call counts.
+   *
+   * @param fate what whoever tells it something from here on hears of it, such as "has ended; ask
+   *   its successor"; absent: that it is being disposed, or was
    */
-  halt(cause: CancelCause, pending: PendingInput): void;
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void;
   /**
    * Halt for disposal if that was not done, then let the thread go, to quiescence within the
    * stop grace of the halt. Idempotent. Before `activate` it leaves no trace.
@@ -74,7 +77,7 @@ export interface ManagedHandle extends AgentHandle {
   /** See `PreparedAgent.hasTurn`. */
   readonly hasTurn: boolean;
   /** See `PreparedAgent.halt`; what it owns is halted with it. */
-  halt(cause: CancelCause, pending: PendingInput): void;
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void;
   /** Absent: what waits is discarded. */
   dispose(pending?: PendingInput): Promise<void>;
 }

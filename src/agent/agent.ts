@@ -18,7 +18,7 @@ export interface AgentOptions {
 
 export type AgentStatus = 'idle' | 'running';
 
-/** What waits for an agent, in order. */
+/** What waits for an agent, in order. A waking message makes it run, or `Agent.wake`. */
 export interface InboxView {
   readonly nextTurn: readonly UserMessage[];
   readonly nextStep: readonly UserMessage[];
@@ -44,6 +44,17 @@ export interface Agent {
   steer(message: UserMessage): void;
   /** Context for the next step that comes anyway. Wakes nobody. */
   inject(message: UserMessage): void;
+  /**
+   * Run what waits in the inbox now, without telling the agent anything: also what an interrupt
+   * or a failure parked, what an earlier life left, and what was injected. Nothing happens when
+   * nothing waits.
+   *
+   * An idle agent is running from this call on; what is not committed yet joins once it is. While
+   * a turn is open, whatever of it that turn does not take runs after it. A `cancel` that comes
+   * later parks it again, and so does a turn that fails.
+   * @throws {SubagentError} `DRAINING` before the agent is published and once it is being ended
+   */
+  wake(): void;
   /**
    * Stop the open turn; the first cause of a turn wins. Without `keepInbox` all that waits is
    * discarded, durably, even when the agent is idle. Returns at once.

@@ -62,7 +62,7 @@ export class Entry {
       get hasTurn() {
         return prepared.hasTurn;
       },
-      halt: (cause, pending) => this.halt(cause, pending),
+      halt: (cause, pending, fate) => this.halt(cause, pending, fate),
       dispose: (pending) => this.dispose(pending === 'keep' ? 'keep' : 'discard'),
       [Symbol.asyncDispose]: () => this.dispose('discard'),
     };
@@ -79,12 +79,12 @@ export class Entry {
   }
 
   /** From the top down in this tick: it, then what ends with it and what it owns. */
-  halt(cause: CancelCause, pending: PendingInput): void {
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
     if (this.#ending.signal.aborted) return;
     // Set before anything is told: a listener may come here again.
     this.#ending.abort(ownerGone(this.agent));
     this.#registries.sessions.expectEnd(this.#session);
-    this.#prepared.halt(cause, pending);
+    this.#prepared.halt(cause, pending, fate);
     const { endings } = this.#registries;
     this.#others = Promise.allSettled([...endings].map((end) => end(this.agent, pending)));
     for (const child of this.children) child.halt(DISPOSED, pending);

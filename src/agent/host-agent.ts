@@ -50,6 +50,8 @@ export class HostAgent implements Agent, PreparedAgent {
   readonly #intake: Intake;
   readonly #phase: Phase;
   #isTurnOpen = false;
+  /** It waits for commits, and opens the next turn then. */
+  #isClaiming = false;
   #cause: CancelCause | undefined;
   /** A reader of `messages()` that waits for the next batch. */
   #reader: Deferred<readonly UserMessage[] | undefined> | undefined;
@@ -73,9 +75,7 @@ export class HostAgent implements Agent, PreparedAgent {
       onAccepted: () => this.#phase.set('running'),
       onWake: () => this.#run(),
       onSettled: () => {
-        if (this.#isTurnOpen || this.status === 'idle') return;
-        if (!this.#intake.mayOpenTurn) this.#phase.set('idle');
-        else if (this.#intake.hasCommittedTurn) this.#run();
+        if (this.status === 'running') this.#run();
       },
     });
   }
@@ -114,6 +114,10 @@ export class HostAgent implements Agent, PreparedAgent {
 
   enqueue(message: UserMessage): void {
     this.#intake.accept(message, 'next-turn', false);
+  }
+
+  wake(): void {
+    this.#intake.wake();
   }
 
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
@@ -165,10 +169,10 @@ export class HostAgent implements Agent, PreparedAgent {
     this.#intake.open();
   }
 
-  halt(cause: CancelCause, pending: PendingInput): void {
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
     if (this.#isHalted) return;
     this.#isHalted = true;
-    this.#intake.halt();
+    this.#intake.halt(fate);
     if (pending === 'discard') this.#intake.clear();
     if (this.#isTurnOpen) this.#cause ??= cause;
     this.#batchDone?.resolve();
@@ -197,10 +201,26 @@ export class HostAgent implements Agent, PreparedAgent {
     await this.#options.scope.dispose();
   }
 
-  /** Open the next turn if there is one and someone to answer it. */
+  /**
+   * Open the next turn if there is one and someone to answer it. What was accepted before this is
+   * waited for: only what is committed can be claimed.
+   */
   #run(): void {
-    if (this.#isTurnOpen) return;
+    if (this.#isTurnOpen || this.#isClaiming) return;
     if (!this.#intake.mayOpenTurn) return this.#phase.set('idle');
+    if (!this.#intake.isCommitting) return this.#open();
+    this.#isClaiming = true;
+    void this.#intake.settled().then(() => {
+      this.#isClaiming = false;
+      this.#open();
+    });
+  }
+
+  /** In one tick: the look at what waits, and the claim of it. */
+  #open(): void {
+    if (!this.#intake.mayOpenTurn) return this.#phase.set('idle');
+    // All of it came later: its commit comes here again.
+    if (!this.#intake.hasCommittedTurn) return;
     const { onMessage } = this.#options;
     if (onMessage === undefined && this.#reader === undefined) return;
     const turn = this.session.lastTurn + 1;
@@ -213,7 +233,7 @@ export class HostAgent implements Agent, PreparedAgent {
       this.#isTurnOpen = false;
       throw error;
     }
-    const batch = this.#isStopped ? [] : this.#intake.inbox.claim('turn', turn);
+    const batch = this.#isStopped ? [] : this.#intake.claim('turn', turn);
     this.session.append('step/start', { turn, step: 1 });
     for (const message of batch) this.session.append('user/message', message);
     void this.#hand(turn, batch);

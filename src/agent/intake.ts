@@ -29,8 +29,8 @@ export interface IntakeOptions {
   /** Its insertion is committed: it may be claimed. */
   onWake(): void;
   /**
-   * One that wakes nobody is committed, or one could not be and was withdrawn. What may open a
-   * turn, or whether anything may, is perhaps another now.
+   * One that wakes nobody is committed, or one could not be and was withdrawn, or what waits was
+   * woken. What may open a turn, or whether anything may, is perhaps another now.
    */
   onSettled(): void;
 }
@@ -40,7 +40,10 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Messages of next-step that may open a turn; those of next-turn always may. */
   readonly #waking = new Set<MessageId>();
+  /** Those of the last claim that were waking: what is put back is as it was. */
+  readonly #wokeClaim = new Set<MessageId>();
   #state: 'unpublished' | 'open' | 'halted' | 'closed' = 'unpublished';
+  #fate: string | undefined;
   #parkedBy: Parked | undefined;
   /** What parked until messages were accepted of which none is committed yet. */
   #parkedBefore: Parked | undefined;
@@ -62,7 +65,7 @@ export class Intake {
         observers.emit('agent/inbox/discarded', { agent, message });
       },
       claimed: (message, turn) => {
-        this.#waking.delete(message.id);
+        if (this.#waking.delete(message.id)) this.#wokeClaim.add(message.id);
         observers.emit('agent/inbox/claimed', { agent, message, turn });
       },
     });
@@ -136,13 +139,24 @@ export class Intake {
 
   /** What was claimed for a step that never began waits again; see `clear` for when. */
   putBack(): void {
-    if (this.#options.session.isPublishing) queueMicrotask(() => this.inbox.putBack());
-    else this.inbox.putBack();
+    if (this.#options.session.isPublishing) queueMicrotask(() => this.#putBack());
+    else this.#putBack();
   }
 
-  /** From this line on nothing opens a turn, and only what wakes nobody is accepted. */
-  halt(): void {
+  #putBack(): void {
+    // Known as waking before observers run, as in `accept`.
+    for (const id of this.#wokeClaim) this.#waking.add(id);
+    this.#wokeClaim.clear();
+    this.inbox.putBack();
+  }
+
+  /**
+   * From this line on nothing opens a turn, and only what wakes nobody is accepted. Whoever comes
+   * with more is told this fate.
+   */
+  halt(fate?: string): void {
     this.#state = 'halted';
+    this.#fate = fate;
   }
 
   /** Admission ends in this line, for good. */
@@ -166,6 +180,7 @@ export class Intake {
 
   /** What may join a turn: of each list what is committed, up to the first that is not. */
   claim(boundary: ClaimBoundary, turn: number): readonly UserMessage[] {
+    this.#wokeClaim.clear();
     return this.inbox.claim(boundary, turn, (message) => this.#isCommitted(message));
   }
 
@@ -175,11 +190,7 @@ export class Intake {
    */
   accept(message: UserMessage, target: InboxTarget, wakes: boolean): void {
     const { agent, session } = this.#options;
-    const takes = this.#state === 'open' || (this.#state === 'halted' && !wakes);
-    if (!takes) {
-      const state = this.#state === 'unpublished' ? 'is not published yet' : 'is being disposed';
-      throw new SubagentError('DRAINING', `The agent "${agent.id}" ${state}; it accepts nothing.`);
-    }
+    if (this.#state !== 'open' && (this.#state !== 'halted' || wakes)) throw this.#refusal();
     const problem = shapeProblem('user/message', message);
     if (problem !== undefined) {
       throw new ArgumentError(
@@ -220,6 +231,33 @@ export class Intake {
     this.#commits.set(message.id, commit);
   }
 
+  /**
+   * Whatever waits now may open a turn: what is parked, and what wakes nobody by itself. What is
+   * not committed yet does so once it is.
+   * @throws {SubagentError} `DRAINING`, as `accept`
+   */
+  wake(): void {
+    if (this.#state !== 'open') throw this.#refusal();
+    const { nextStep, nextTurn, hasPending } = this.inbox;
+    if (!hasPending) return;
+    for (const { id } of [...nextStep, ...nextTurn]) this.#waking.add(id);
+    this.#parkedBy = undefined;
+    // Nor does it stay parked if what came meanwhile cannot be committed.
+    this.#parkedBefore = undefined;
+    this.#options.onAccepted();
+    // A listener of this very session's events may have called, who cannot append anything; and
+    // what it does after this counts.
+    queueMicrotask(() => {
+      if (this.#state === 'open') this.#options.onSettled();
+    });
+  }
+
+  #refusal(): SubagentError {
+    const { id } = this.#options.agent;
+    const fate = this.#fate ?? `${FATES.get(this.#state)}; it accepts nothing`;
+    return new SubagentError('DRAINING', `The agent "${id}" ${fate}.`);
+  }
+
   #isCommitted({ id }: UserMessage): boolean {
     return !this.#commits.has(id);
   }
@@ -242,6 +280,12 @@ export class Intake {
     this.#parkedBefore = undefined;
   }
 }
+
+const FATES: ReadonlyMap<string, string> = new Map([
+  ['unpublished', 'is not published yet'],
+  ['halted', 'is being disposed'],
+  ['closed', 'was disposed'],
+]);
 
 /** Idle or running, told at every real change; and the wait for idleness. */
 export class Phase {

@@ -130,5 +130,14 @@ function messageProblem(message: unknown, role: 'user' | 'assistant'): string | 
   if (!isText((source as { kind?: unknown } | null | undefined)?.kind)) {
     return 'its message has no source';
   }
-  return undefined;
+  return noticeProblem(source as Record<string, unknown>);
+}
+
+/** Older logs have notices without either. */
+function noticeProblem({ kind, stopReason, waiting }: Record<string, unknown>): string | undefined {
+  if (kind !== 'subagent-settled') return undefined;
+  if (stopReason !== undefined && !isText(stopReason)) return 'its notice gives no reason as one';
+  return waiting === undefined || (Number.isSafeInteger(waiting) && (waiting as number) >= 0)
+    ? undefined
+    : 'its notice counts no number of messages';
 }

@@ -170,8 +170,8 @@ export class Sessions extends StoredSessions {
   }
 
   /**
-   * Once: how to find what was to be in a session's inbox when it was left behind. It is put
-   * there when the session is loaded; what the search rejects with fails the load.
+   * Once: how to find what was to be in a session's inbox when it was left behind. It is put there
+   * when the session is loaded, before the mark; what the search rejects with fails the load.
    */
   onLoading(findMissed: FindMissed): void {
     this.#findMissed = findMissed;

@@ -141,6 +141,12 @@ export class SqliteStore implements SessionPersistence {
     return this.#events(id, row, { from, end: Math.min(row.length, from + limit), signal });
   }
 
+  async isHeldElsewhere(id: SessionId, signal?: AbortSignal): Promise<boolean> {
+    signal?.throwIfAborted();
+    const row = await seek(this.#file, id);
+    return this.#heldElsewhere({ ...row, id }) !== undefined;
+  }
+
   async acquire(id: SessionId): Promise<{ readonly epoch: number }> {
     const epoch = await this.#file.write(
       () => {
@@ -250,10 +256,18 @@ export class SqliteStore implements SessionPersistence {
     return row;
   }
 
+  /** What says that a living owner which is not this one has it. */
+  #heldElsewhere({
+    id,
+    owner,
+    leaseUntil,
+  }: SessionRow & { id: SessionId }): StoreError | undefined {
+    if (owner === null || owner === this.#ownerText) return undefined;
+    return heldElsewhere(id, owner, leaseUntil, this.#owner, this.#clock.now());
+  }
+
   #assertFree(id: SessionId, row: SessionRow): void {
-    if (row.owner === null || row.owner === this.#ownerText) return;
-    const { owner, leaseUntil } = row;
-    const problem = heldElsewhere(id, owner, leaseUntil, this.#owner, this.#clock.now());
+    const problem = this.#heldElsewhere({ ...row, id });
     if (problem !== undefined) throw problem;
   }
 

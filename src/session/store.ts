@@ -133,6 +133,11 @@ export interface SessionPersistence {
    */
   vacuum?(signal?: AbortSignal): Promise<void>;
   /**
+   * Whether another living owner holds a stored session, so that `acquire` would be refused by
+   * now. Absent: nobody else can.
+   */
+  isHeldElsewhere?(id: SessionId, signal?: AbortSignal): Promise<boolean>;
+  /**
    * Become the owner of a stored session. The epoch grows by one, so a former owner can write no
    * more.
    * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` while another living owner holds it; it names

@@ -1,5 +1,5 @@
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
-import type { Agent } from '../agent/agent.ts';
+import type { Agent, AgentFailure } from '../agent/agent.ts';
 import type { ManagedHandle, PendingInput } from '../agent/agent-host.ts';
 import type { Waiting } from '../session/waiting.ts';
 import type { SubagentEnd } from './lifecycle.ts';
@@ -27,6 +27,8 @@ export class Activation {
   readonly owned = new Set<Activation>();
   /** The resident parent that waits for it; top-level parents wait for nobody. */
   owner: Activation | undefined;
+  /** The last failure that was told of the child: that of a thread between two turns is in no log. */
+  failure: AgentFailure | undefined;
   /** A message of this residency was kept: its end is to be told. */
   hasAccepted = false;
   /** Present from the moment its end is decided: the cutoff of everything. */

@@ -22,8 +22,8 @@ import type { Admission } from './admission.ts';
 import type { SubagentLifecycle } from './lifecycle.ts';
 import { idOf, isLive, lineageOf } from './lineage.ts';
 import { deliverNotice } from './notices.ts';
-import { FAILED, NO_FATES, fatesOf, outcomeOf } from './settlement.ts';
-import type { Settlement } from './settlement.ts';
+import { NO_FATES, failedBy, fatesOf, outcomeOf } from './settlement.ts';
+import type { Outcome, Settlement } from './settlement.ts';
 
 export interface ActivationServices {
   readonly agents: Agents;
@@ -70,6 +70,10 @@ export class Activations {
     });
     // What waited may have been all that kept an idle one here.
     observers.on('agent/inbox/discarded', ({ agent }) => this.#poke(agent));
+    observers.on('agent/error', ({ agent, error }) => {
+      const activation = this.of(agent);
+      if (activation !== undefined) activation.failure = error;
+    });
     observers.on('agent/disposed', ({ agent }) => services.admission.forget(agent));
     services.sessions?.observers.on('session/lost', ({ session }) => {
       const agent = services.agents.get(session.id);
@@ -108,13 +112,12 @@ export class Activations {
   }
 
   /**
-   * Make a child resident. Under its lock. Rejects with everything undone; the first error is
-   * the one that is told.
+   * Make a child resident. Under its lock, in the tick in which its parent was found to admit it.
+   * Rejects with everything undone; the first error is the one that is told.
    */
   async begin(birth: Birth): Promise<Activation> {
-    const { agents, admission, lifecycle } = this.services;
+    const { agents, lifecycle } = this.services;
     const { childId, parent, provider, label, signal, build } = birth;
-    admission.assertOpen(parent);
     const lineage = lineageOf(agents, parent);
     return this.#materialise(lineage, signal, async (ending) => {
       const handle = await build(ending);
@@ -251,7 +254,7 @@ export class Activations {
     activation.disposal = promise;
     activation.pending = pending;
     promise.catch(() => {});
-    activation.handle.halt({ kind: 'parent' }, pending);
+    activation.handle.halt({ kind: 'parent' }, pending, SETTLED);
     resolve(this.#release(activation, this.endOwned(activation, pending)));
     return promise;
   }
@@ -289,15 +292,18 @@ export class Activations {
     for (const child of owned) await step(() => child);
     await step(() => agent.whenIdle());
     await this.#flush(activation);
-    let outcome = FAILED;
+    let outcome: Outcome | undefined;
     let fates = NO_FATES;
     await step(async () => void (outcome = outcomeOf(activation)));
     await step(() => handle.dispose(activation.pending));
     // Only now nothing is accepted, claimed or thrown away any more.
-    if (outcome !== FAILED) await step(async () => void (fates = fatesOf(activation)));
-    // One that could not be released: what it said before cannot be relied on.
-    await this.#tell(activation, { ...(failures.length === 0 ? outcome : FAILED), ...fates });
-    if (failures.length > 0) throw teardownFailed(`The subagent "${id}"`, failures);
+    if (outcome !== undefined) await step(async () => void (fates = fatesOf(activation)));
+    if (outcome !== undefined && failures.length === 0) {
+      return this.#tell(activation, { ...(outcome as Outcome), ...fates });
+    }
+    const failure = teardownFailed(`The subagent "${id}"`, failures);
+    await this.#tell(activation, { ...failedBy(failure), ...fates });
+    throw failure;
   }
 
   /** What was appended since the last write. That it fails is no failure of the residency. */
@@ -332,7 +338,7 @@ export class Activations {
     owner?.owned.delete(activation);
     activation.owner = undefined;
     if (this.#resident.get(id) === activation) this.#resident.delete(id);
-    activation.end?.(settlement.stopReason, settlement.output);
+    activation.end?.(settlement.stopReason, settlement.output, settlement.diagnostic);
     if (owner !== undefined) this.review(owner);
   }
 
@@ -350,14 +356,18 @@ export class Activations {
   }
 }
 
+/** What whoever tells the agent itself something from then on hears. */
+const SETTLED = 'has settled; use harness.subagents.followup to tell it more';
+
 /**
  * As `assertAdmits`, for whatever a caller gives as the parent.
+ * @param does what only an agent does, as the end of a sentence
  * @throws {SubagentError} `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`
  */
-export function assertParent(activations: Activations, parent: Agent): void {
+export function assertParent(activations: Activations, parent: Agent, does: string): void {
   const problem = notAnAgent(parent);
   if (problem === undefined) return activations.assertAdmits(parent);
-  throw new SubagentError('UNAUTHORIZED', `This parent cannot have children: ${problem}.`);
+  throw new SubagentError('UNAUTHORIZED', `Only an agent ${does}, and this is none: ${problem}.`);
 }
 
 /** @throws {SubagentError} `PERSISTENCE_UNAVAILABLE` */

@@ -49,7 +49,7 @@ export class Admission {
     if (!this.isClosed(agent)) return;
     throw new SubagentError(
       'DRAINING',
-      `What belongs to the agent "${printed(idOf(agent))}" is being ended: nothing new is taken on there.`,
+      `What belongs to the agent "${printed(idOf(agent))}" is being ended, or was ended for good: nothing new is taken on there.`,
     );
   }
 }

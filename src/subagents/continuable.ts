@@ -53,7 +53,7 @@ const SPEC = {
   signal: 'signal',
 } as const satisfies Record<keyof ContinuableStartSpec, OptionKind>;
 const REQUEST = {
-  prompt: 'list',
+  prompt: 'any',
   parent: 'any',
   agentOptions: 'object',
   maxDepth: 'any',
@@ -94,7 +94,7 @@ export async function startContinuable(
   const { label, provider, signal, request } = spec;
   const { parent, persona, toolFilter } = request;
   const message = readableMessage(request.prompt);
-  assertParent(activations, parent);
+  assertParent(activations, parent, 'has children');
   const sessions = persistence(activations);
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());
@@ -127,7 +127,6 @@ export async function startContinuable(
     signal.throwIfAborted();
     activations.assertAdmits(parent);
   };
-  assertWanted();
   const { activation, kept } = await activations.lock.run(childId, async () => {
     assertWanted();
     const begun = await begin(context, plan, seed).catch(async (error: unknown) => {
@@ -144,6 +143,8 @@ export async function startContinuable(
       const submitted = activations.submit(begun, parent, message, signal);
       // Its log, which was held back, and this message are one transaction.
       sessions.accept(begun.agent.session);
+      // Whoever is to be told of it must be found again, although it was never told anything yet.
+      if (parent.session.header.parentSession === undefined) sessions.accept(parent.session);
       return { activation: begun, ...submitted };
     } catch (error) {
       await activations.end(begun, 'discard').catch(() => {});

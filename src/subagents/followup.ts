@@ -48,7 +48,7 @@ export async function followup(
   const { activations } = context;
   const message = readableMessage(content, source);
   for (;;) {
-    assertParent(activations, parent);
+    assertParent(activations, parent, 'tells a child anything');
     signal.throwIfAborted();
     let isRouted = false;
     const routing = activations.lock.run(childId, async () => {
@@ -99,14 +99,15 @@ async function resume(
   const live = agents.get(childId);
   if (live !== undefined) {
     if (live.session.header.parentSession !== parent.id) throw notYours(childId, parent);
-    throw notResumable(childId, 'it is live, and nobody continues it here', { isFinal: false });
+    throw notResumable(childId, whyLiveElsewise(live), { isFinal: false });
   }
   const reading = activations.waitFor(parent, signal, () => sessions.inspect(childId, signal));
   const { header, events } = await reading.catch((error: unknown) => {
     signal.throwIfAborted();
     activations.assertAdmits(parent);
-    const isFinal = error instanceof StoreError && error.code === 'SESSION_NOT_FOUND';
-    throw notResumable(childId, 'it is unavailable', { isFinal, cause: error });
+    const isUnknown = error instanceof StoreError && error.code === 'SESSION_NOT_FOUND';
+    const why = isUnknown ? UNKNOWN : 'its session cannot be read now';
+    throw notResumable(childId, why, { isFinal: false, cause: error });
   });
   signal.throwIfAborted();
   activations.assertAdmits(parent);
@@ -171,6 +172,18 @@ function descriptorOf(
   const why =
     descriptor === undefined ? 'nothing says how it was made' : 'it was made for one task only';
   throw notResumable(childId, why, { isFinal: true });
+}
+
+const UNKNOWN =
+  'the store holds no session of that id. It is another id, or that of another store: another ' +
+  'file, or `:memory:`, which ends with its harness';
+
+/** A continuable child that is live is resident, unless somebody opened it in another way. */
+function whyLiveElsewise({ session }: Agent): string {
+  const own = session.eventsFrom(session.header.seedLength ?? 0);
+  return own.some(({ type, data }) => type === 'subagent/descriptor' && data.mode === 'continuable')
+    ? 'it was opened by itself, and can be told more once that is disposed'
+    : 'it is a one-shot child, which has one task and takes no more';
 }
 
 /** Only what the descriptor says; nothing is invented for a child without a route. */

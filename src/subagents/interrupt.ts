@@ -1,6 +1,7 @@
 import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
+import { notAnAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { Activations } from './activations.ts';
 import { idOf, isLive } from './lineage.ts';
@@ -22,15 +23,17 @@ export function interrupt(
   target: SessionId,
   given: SubagentInterruptAuthority,
 ): void {
-  if (typeof target !== 'string') {
-    throw new ArgumentError('The subagent to interrupt is named by its id, a text.');
+  if (typeof target !== 'string' || target === ('' as SessionId)) {
+    throw new ArgumentError(
+      'The subagent to interrupt is named by its id, a text that is not empty.',
+    );
   }
   const authority = readOnce(given);
   // A caller is looked at before the target is: what it learns of an id depends on nothing else.
   if (authority.kind === 'ancestor') {
     const { agent } = authority;
     if (!isLive(activations.services.agents, agent)) {
-      refuse(`"${printed(idOf(agent))}" is not the live agent of that id`);
+      refuse(whyNotLive(agent));
     }
     if (agent.id === target) refuse('an agent cannot interrupt itself');
   }
@@ -61,6 +64,15 @@ function readOnce(given: unknown): SubagentInterruptAuthority {
   throw new ArgumentError(
     'An interrupt takes { kind: "user", parentSessionId } or { kind: "ancestor", agent }.',
   );
+}
+
+function whyNotLive(agent: unknown): string {
+  try {
+    return notAnAgent(agent) ?? `"${printed(idOf(agent))}" is not the live agent of that id`;
+  } catch {
+    // Accessors of what is no agent of ours.
+    return 'what it names cannot be read';
+  }
 }
 
 function refuse(why: string): never {

@@ -7,6 +7,7 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { SubagentStopReason } from './provider.ts';
+import { boundDiagnostic } from './settle-run.ts';
 
 /** A published child, as its start is told. */
 export interface SubagentRunInfo {
@@ -23,6 +24,8 @@ export interface SubagentRunEndInfo extends SubagentRunInfo {
   readonly stopReason: SubagentStopReason;
   /** A frozen copy of the final output; absent when there is none, or none that is JSON. */
   readonly lastAssistantMessage?: readonly ContentBlock[];
+  /** Why it failed or declined, as `CODE: message` in at most 4096 bytes of UTF-8. */
+  readonly diagnostic?: string;
 }
 
 /** Observation only: whatever a listener does, the run goes on. */
@@ -41,6 +44,7 @@ type Carriers = { [T in keyof LifecycleEvents]: Carried<LifecycleEvents[T]> };
 export type SubagentEnd = (
   stopReason: SubagentStopReason,
   output?: readonly ContentBlock[],
+  diagnostic?: string,
 ) => void;
 
 /** Tells of published children, each start with exactly one end, on behalf of their parent. */
@@ -68,7 +72,7 @@ export class SubagentLifecycle {
     const info: SubagentRunInfo = Object.freeze({ runId: RunId(newId()), ...child });
     let open = true;
     this.#emitter.emit('subagent/start', { parent, info });
-    return (stopReason, output = []) => {
+    return (stopReason, output = [], diagnostic) => {
       if (!open) return;
       open = false;
       const told = copyOf(output);
@@ -76,6 +80,7 @@ export class SubagentLifecycle {
         ...info,
         stopReason,
         ...(told === undefined ? {} : { lastAssistantMessage: told }),
+        ...(diagnostic === undefined ? {} : { diagnostic: boundDiagnostic(diagnostic) }),
       };
       this.#emitter.emit('subagent/end', { parent, info: Object.freeze(end) });
     };

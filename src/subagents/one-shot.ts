@@ -139,9 +139,10 @@ function assertLive({ agents }: OneShotContext, parent: Agent): void {
 
 /** What a result says of its end, even one that is not what a provider has to give. */
 function outcomeOf(value: SubagentResult | undefined): Parameters<SubagentEnd> {
-  const { stopReason, output } = value ?? {};
+  const { stopReason, output, diagnostic } = value ?? {};
   return [
     typeof stopReason === 'string' ? stopReason : 'error',
     Array.isArray(output) ? output : [],
+    typeof diagnostic === 'string' ? diagnostic : undefined,
   ];
 }

@@ -36,7 +36,7 @@ export interface SubagentStartRequest {
   /** A short name for people, kept in the child's log. */
   readonly label?: string;
   /** What the child is told, as its first user message. */
-  readonly prompt: ContentBlock[];
+  readonly prompt: string | readonly ContentBlock[];
   /**
    * Who delegates: the registry's exact object. Working directory, lineage, depth and the
    * defaults of `agentOptions` come from it.
@@ -69,6 +69,8 @@ export type SubagentDescriptorData = SubagentDescriptor;
 
 /** What a provider is given: checked, and with the record it has to keep in the child's log. */
 export interface ResolvedSubagentStartRequest extends SubagentStartRequest {
+  /** Blocks, also of what was given as a text. */
+  readonly prompt: ContentBlock[];
   /** Belongs to the provider: it shares nothing with the caller's request. */
   readonly descriptor: SubagentDescriptorData;
 }

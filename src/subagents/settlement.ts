@@ -7,16 +7,20 @@ import type {
 } from '../../protocol/content.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { AgentFailure } from '../agent/agent.ts';
 import { foldConsumedWork } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
 import { splice } from '../session/waiting.ts';
 import type { Waiting } from '../session/waiting.ts';
 import type { Activation } from './activation.ts';
 import type { SubagentStopReason } from './provider.ts';
+import { boundDiagnostic } from './settle-run.ts';
 
 export interface Outcome {
   readonly stopReason: SubagentStopReason;
   readonly output: readonly ContentBlock[];
+  /** Why it failed, or why it declined: `CODE: message` in one line, within the bound of a run's. */
+  readonly diagnostic?: string;
 }
 
 /** How many of the messages it was given were not told to it, and what became of those. */
@@ -29,26 +33,52 @@ export interface Fates {
   readonly untold: number;
 }
 
-export type Settlement = Outcome & Fates;
+export interface Settlement extends Outcome, Fates {
+  /** It did not end by itself: its process did. */
+  readonly isCutOff?: boolean;
+}
 
-export const FAILED: Outcome = { stopReason: 'error', output: [] };
+/** For one that could not be released: what it said before cannot be relied on. */
+export const failedBy = (failure: AgentFailure): Outcome => ({
+  stopReason: 'error',
+  output: [],
+  diagnostic: inOneLine(failure),
+});
 export const NO_FATES: Fates = { waiting: 0, discarded: 0, untold: 0 };
 
 /** What somebody chose to tell it; notices of the runtime are not counted as messages. */
 const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
 
 /** Read from the child's own log of this residency; nothing of an earlier one counts. */
-export function outcomeOf({ agent, handle, boundary, hasAccepted }: Activation): Outcome {
+export function outcomeOf(activation: Activation): Outcome {
+  const { agent, handle, boundary, hasAccepted, failure } = activation;
   const events = agent.session.eventsFrom(boundary);
-  return {
-    stopReason: stopReasonOf(events, {
-      isCut: handle.hasTurn,
-      hasFailed: handle.parkedBy === 'failure',
-      hasAccepted,
-    }),
-    output: finalOutput(events) ?? [],
-  };
+  const stopReason = stopReasonOf(events, {
+    isCut: handle.hasTurn,
+    hasFailed: handle.parkedBy === 'failure',
+    hasAccepted,
+  });
+  return { stopReason, output: finalOutput(events) ?? [], ...whyOf(events, stopReason, failure) };
 }
+
+/** @param failure the last one that was told of the child, which its log may not have */
+export function whyOf(
+  events: readonly SessionEvent[],
+  stopReason: SubagentStopReason,
+  failure?: AgentFailure,
+): Pick<Outcome, 'diagnostic'> {
+  const ended = foldConsumedWork(events).end?.data.reason;
+  if (stopReason === 'refusal') {
+    if (ended?.kind !== 'blocked' || ended.reason === undefined) return {};
+    return { diagnostic: inOneLine({ code: 'BLOCKED', message: ended.reason }) };
+  }
+  if (stopReason !== 'error') return {};
+  const why = ended?.kind === 'error' ? ended.error : failure;
+  return why === undefined ? {} : { diagnostic: inOneLine(why) };
+}
+
+const inOneLine = ({ code, message }: AgentFailure): string =>
+  boundDiagnostic(`${code}: ${message}`.trim().replace(/\s+/gu, ' '));
 
 /** Read from the same part of the log, when nothing is added to it any more. */
 export function fatesOf({ agent, boundary, waitedBefore, withdrawn }: Activation): Fates {
@@ -163,8 +193,12 @@ export function noticeOf(
   }: { readonly id: SessionId; readonly label: string; readonly lastTurn: number },
   settlement: Settlement,
 ): { content: ContentBlock[]; source: SubagentSettledMessageSource } {
-  const { stopReason, output, waiting, discarded, untold } = settlement;
-  const outcome = OUTCOMES.get(stopReason) ?? `ended abnormally (${stopReason}) before it finished`;
+  const { stopReason, output, diagnostic, waiting, discarded, untold, isCutOff } = settlement;
+  const outcome =
+    isCutOff === true
+      ? 'was cut off when the process ended'
+      : (OUTCOMES.get(stopReason) ?? `ended abnormally (${stopReason}) before it finished`);
+  const why = diagnostic === undefined ? '' : ` (${diagnostic})`;
   const next =
     waiting === 0
       ? 'and is idle until you send it more work.'
@@ -180,20 +214,22 @@ export function noticeOf(
       ? ''
       : ` ${messages(untold, 'that it had taken up was', 'that it had taken up were')} not told to ` +
         'it and will not run.';
-  const name = `"${shortened(label, LABEL_CHARS)}" (id ${id})`;
-  const text = `Your subagent ${name} ${outcome}, ${next}${thrown}${lost}`;
+  const name = `Your subagent "${shortened(label, LABEL_CHARS)}"`;
+  const said = `${outcome}${why}, ${next}${thrown}${lost}`;
   return {
     content: [
-      { type: 'text', text },
+      { type: 'text', text: `${name} (id ${id}) ${said}` },
       { type: 'text', text: leadIn(stopReason, output) },
       ...output,
     ],
     source: {
       kind: 'subagent-settled',
       form: 'notice',
-      summary: shortened(text, SUMMARY_CHARS),
+      summary: shortened(`${name} ${said}`, SUMMARY_CHARS),
       senderSessionId: id,
       turn: lastTurn,
+      stopReason,
+      waiting,
     },
   };
 }

@@ -41,15 +41,18 @@ export function readRequest(given: SubagentStartRequest): SubagentStartRequest {
   };
 }
 
-/** @throws {ArgumentError} unless it is a list of JSON data. */
+/** @throws {ArgumentError} unless it is a text, or a list of JSON data. */
 export function copyOfPrompt(prompt: unknown): ContentBlock[] {
+  if (typeof prompt === 'string') return [{ type: 'text', text: prompt }];
   const [isList, copy] = reading('The prompt of a start request', () => {
     // Nothing else is copied: it would be refused for less than what is wrong with it.
     if (!Array.isArray(prompt)) return [false, undefined];
     return [true, losslessCopy(prompt, { left: MAX_PROMPT_VALUES })];
   });
   if (!isList) {
-    throw new ArgumentError('Cannot start a child: its prompt is no list of content blocks.');
+    throw new ArgumentError(
+      'Cannot start a child: its prompt is no text and no list of content blocks.',
+    );
   }
   return copy as unknown as ContentBlock[];
 }

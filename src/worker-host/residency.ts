@@ -24,6 +24,8 @@ export interface ResidencyOptions {
   readonly clock: Clock;
   /** From here to `ready`: modules are loaded in this time. */
   readonly startMs: number;
+  /** From a start that is given up to the end of its thread by force. */
+  readonly stopGraceMs: number;
   /** One of its modules is to outlive the idleness of its agent. */
   readonly keepsState: boolean;
   /** The calls of this thread; made for this residency. */
@@ -113,7 +115,7 @@ export class Residency {
   }
 
   /**
-   * The tools of the thread's modules, once they are loaded. On an abort the thread is ended.
+   * The tools of the thread's modules, once they are loaded. On an abort the thread is stopped.
    * @throws {HarnessError} what ended the thread before; the signal's reason on an abort
    */
   async ready(signal?: AbortSignal): Promise<readonly ToolSpec[]> {
@@ -125,8 +127,8 @@ export class Residency {
     try {
       return await raceSignal(this.#ready.promise, signal);
     } catch (error) {
-      this.kill(new WorkerError('WORKER_EXITED', 'The start was given up.', { cause: error }));
-      await this.ended;
+      // Not by force at once: a thread that is ended while it reads a module leaves that file open.
+      await this.stop(this.#options.stopGraceMs, 'disposed');
       throw error;
     } finally {
       timer.cancel();

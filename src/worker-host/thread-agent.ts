@@ -5,9 +5,8 @@
  */
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { SubagentError, WorkerError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { CancelCause, TurnEndReason } from '../../protocol/session-events.ts';
+import type { CancelCause } from '../../protocol/session-events.ts';
 import type { WorkerEvent } from '../../protocol/to-main.ts';
 import { checkCause } from '../agent/agent.ts';
 import type {
@@ -22,24 +21,23 @@ import type { AgentHookChains } from '../agent/hooks.ts';
 import type { InboxView } from '../agent/agent.ts';
 import { Intake, Phase } from '../agent/intake.ts';
 import type { Clock } from '../base/clock.ts';
-import { deferred } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import type { ModelRoute } from '../models/routes.ts';
 import type { Session } from '../session/session.ts';
+import { composed } from './composed.ts';
 import { Conversation } from './conversation.ts';
 import { CurrentThread } from './current-thread.ts';
+import { Ending } from './ending.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
 import { stallOf } from './stall.ts';
 import type { ThreadEnd } from './thread.ts';
-import { TurnDeadlines } from './turn-deadlines.ts';
+import { Turns } from './turns.ts';
+import type { TurnLimits } from './turns.ts';
 
-export interface ThreadAgentLimits {
-  /** Wall time of one turn; `undefined`: none. */
-  readonly turnMs: number | undefined;
+export interface ThreadAgentLimits extends TurnLimits {
   readonly stopGraceMs: number;
-  readonly interruptGraceMs: number;
 }
 
 export interface ThreadAgentOptions {
@@ -72,12 +70,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   readonly #intake: Intake;
   readonly #phase: Phase;
   readonly #thread: CurrentThread;
-  readonly #deadlines: TurnDeadlines;
+  readonly #turns: Turns;
+  readonly #ending: Ending;
   /** Hooks that are being asked about its turn. */
   #asking = 0;
-  #disposal: Promise<void> | undefined;
-  /** Present from its halt on: resolves when its thread is gone. */
-  #stopped: Promise<unknown> | undefined;
 
   constructor(options: ThreadAgentOptions) {
     const { spec, limits, observers } = options;
@@ -105,11 +101,6 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       failed: (error) => this.#onNoThread(error),
       left: (residency, end) => this.#onLeft(residency, end),
     });
-    this.#deadlines = new TurnDeadlines({
-      clock: options.clock,
-      isOpen: (turn) => this.conversation.open === turn,
-      isHeldUp: () => options.isHeldUp(this),
-    });
     this.#intake = new Intake({
       agent: this,
       session: spec.session,
@@ -121,6 +112,25 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
         if (this.status === 'running') this.#thread.wake();
       },
       onSettled: () => this.#goOn(),
+    });
+    this.#turns = new Turns({
+      conversation: this.conversation,
+      intake: this.#intake,
+      thread: this.#thread,
+      limits,
+      clock: options.clock,
+      isHeldUp: () => options.isHeldUp(this),
+      exceeded: (limit) => this.cancel({ kind: 'limit', limit }, { keepInbox: true }),
+      failed: (turn, error) => this.#tell(turn, error),
+    });
+    this.#ending = new Ending({
+      id: this.id,
+      conversation: this.conversation,
+      intake: this.#intake,
+      thread: this.#thread,
+      turns: this.#turns,
+      scope: spec.scope,
+      idle: () => this.#setPhase('idle'),
     });
   }
 
@@ -137,7 +147,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   }
 
   get isClosing(): boolean {
-    return this.#stopped !== undefined;
+    return this.#ending.isBegun;
   }
 
   get parkedBy(): Parked | undefined {
@@ -179,6 +189,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#intake.accept(message, 'next-turn', false);
   }
 
+  wake(): void {
+    this.#intake.wake();
+  }
+
   cancel(cause: CancelCause, { keepInbox = false }: { readonly keepInbox?: boolean } = {}): void {
     checkCause(cause);
     if (!keepInbox) this.#intake.clear();
@@ -190,16 +204,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // Nothing runs, and what waits is discarded or parked, so nothing will: not even when a
     // commit that never came until now comes after all.
     if (turn === undefined) return this.#settleIfUnused();
-    if (turn.cause !== undefined) return;
-    // The cell first: the abort sends the end of the turn's stream, and a loop that reads that
-    // while the cell is not raised takes it for a failure.
-    this.#thread.residency?.interrupt(turn.number, cause.kind);
-    const { interruptGraceMs } = this.#options.limits;
-    this.#deadlines.stop(turn, interruptGraceMs, () => {
-      const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
-      this.#thread.residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
-    });
-    turn.cancel(cause);
+    this.#turns.stop(turn, cause);
   }
 
   whenIdle(): Promise<void> {
@@ -216,35 +221,12 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.#thread.hold(false);
   }
 
-  halt(cause: CancelCause, pending: PendingInput): void {
-    if (this.#stopped !== undefined) return;
-    const { promise, resolve } = deferred<unknown>();
-    // Its presence is the end of admission, set before anything is told or cancelled.
-    this.#stopped = promise;
-    this.#intake.halt();
-    this.#thread.end(new SubagentError('DRAINING', `The agent "${this.id}" is being disposed.`));
-    if (pending === 'discard') this.#intake.clear();
-    else if (this.conversation.open?.isDeciding === true) this.#intake.putBack();
-    this.#thread.hold(true);
-    // The cell is raised before the abort, as in `cancel`; and the abort is before the stop, so
-    // that calls which are given up when the grace is over have their results by then.
-    this.#thread.residency?.cancelFlag.raiseForEver(cause.kind);
-    this.conversation.open?.cancel(cause);
-    resolve(this.#thread.stop(cause.kind));
-    // What it accepted a moment ago wakes no thread any more, so none will say that it is idle.
-    if (this.#thread.isNone) this.#becomeIdle();
+  halt(cause: CancelCause, pending: PendingInput, fate?: string): void {
+    this.#ending.halt(cause, pending, fate);
   }
 
   dispose(pending: PendingInput): Promise<void> {
-    if (this.#disposal !== undefined) return this.#disposal;
-    const { promise, resolve } = deferred<void>();
-    this.#disposal = promise;
-    this.halt({ kind: 'disposed' }, pending);
-    this.#intake.close();
-    // What came since the halt goes the way of the rest.
-    if (pending === 'discard') this.#intake.clear();
-    resolve(this.#release());
-    return promise;
+    return this.#ending.dispose(pending);
   }
 
   /** Give the idle thread up; the next wake brings another. */
@@ -260,27 +242,16 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (!this.#intake.mayOpenTurn) {
       // Idle from this line on. There is no await between the look and this, or a message
       // accepted in between would wait for a wake that nobody sends.
-      this.#becomeIdle();
+      this.#setPhase('idle');
       return undefined;
     }
     // All of it came after the claim: its commit wakes this thread again.
     if (!this.#intake.hasCommittedTurn) return undefined;
-    const turn = this.conversation.openTurn();
-    const { turnMs } = this.#options.limits;
-    if (turnMs !== undefined) {
-      this.#deadlines.after(turn, turnMs, () =>
-        this.cancel({ kind: 'limit', limit: 'turnMs' }, { keepInbox: true }),
-      );
-    }
-    turn.isDeciding = true;
-    // Told to stop by a listener of its very start: what waits goes on waiting.
-    const messages = turn.signal.aborted ? [] : this.#intake.claim('turn', turn.number);
-    return { turn, messages };
+    return this.#turns.begin();
   }
 
   takeStep(turn: OpenTurn): readonly UserMessage[] {
-    turn.isDeciding = true;
-    return this.#intake.claim('step', turn.number);
+    return this.#turns.join(turn);
   }
 
   /** See `stallOf`. */
@@ -300,24 +271,13 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     return () => void this.#asking--;
   }
 
-  async compose(turn: OpenTurn): ReturnType<ServedAgent['compose']> {
-    const { prompt, tools } = this.#options.spec;
-    const { provider, model } = this.options;
-    const { cwd } = this.session.header;
-    const assembled = await prompt.assemble({
-      agent: this,
-      ...(provider === undefined ? {} : { provider }),
-      ...(model === undefined ? {} : { model }),
-      ...(cwd === undefined ? {} : { cwd }),
-      signal: turn.signal,
-    });
-    return { prompt: assembled, tools: tools.view() };
+  compose(turn: OpenTurn): ReturnType<ServedAgent['compose']> {
+    return composed(this, this.#options.spec, turn.signal);
   }
 
   /** One event of the current thread. */
   onEvent(event: WorkerEvent): void {
-    const end = this.conversation.event(event);
-    if (end !== undefined) this.#turnEnded(event.data.turn, end);
+    this.#turns.event(event);
   }
 
   /** No thread came for what waits. */
@@ -325,36 +285,21 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
     if (this.status === 'running') this.#intake.park('failure');
     if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
-    this.#becomeIdle();
+    this.#setPhase('idle');
   }
 
   /** The thread is gone, and all it said is in the log: close what it left open. */
-  #onLeft(residency: Residency, { error }: ThreadEnd): void {
-    const turn = this.conversation.open;
-    if (turn !== undefined) {
-      const reason = this.conversation.reasonOfDeath(turn, error);
-      // A crash parks what waits; a cancel did that already, unless something came after it.
-      if (turn.cause === undefined) {
-        this.#intake.park('failure');
-        if (turn.isDeciding) this.#intake.putBack();
-      }
-      this.conversation.close(reason);
-      this.#turnEnded(turn.number, reason);
-    } else if (error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
-      // An idle agent outlives its thread: what an interrupt left waiting goes on waiting for that.
-      if (this.status === 'running') this.#intake.park('failure');
+  #onLeft(residency: Residency, end: ThreadEnd): void {
+    const { error } = end;
+    const wasOfTurn = this.#turns.lost(end);
+    if (!wasOfTurn && error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
+      // An agent outlives its thread: what an interrupt left waiting goes on waiting for that.
+      if (this.status === 'running' && this.parkedBy === undefined) this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;
     if (this.#intake.mayOpenTurn) this.#thread.wake();
-    else this.#becomeIdle();
-  }
-
-  #turnEnded(turn: number, reason: TurnEndReason): void {
-    this.#deadlines.clear();
-    this.#thread.residency?.turnEnded();
-    if (reason.kind === 'error' || reason.kind === 'blocked') this.#intake.park('failure');
-    if (reason.kind === 'error') this.#tell(turn, reason.error);
+    else this.#setPhase('idle');
   }
 
   #tell(turn: number | undefined, { code, message }: AgentFailure): void {
@@ -367,7 +312,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   /** No turn is open, and nothing that waits may open one. */
   #settleIfUnused(): void {
-    if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#becomeIdle();
+    if (this.conversation.open === undefined && !this.#intake.mayOpenTurn) this.#setPhase('idle');
   }
 
   /** What waits has changed, and no wake came with that: whoever was told "not yet" asks again. */
@@ -377,21 +322,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     if (this.#intake.hasCommittedTurn) this.#thread.wake();
   }
 
-  #becomeIdle(): void {
-    this.#setPhase('idle');
-  }
-
   #setPhase(status: AgentStatus): void {
     this.#thread.hold(status === 'running');
     this.#phase.set(status);
-  }
-
-  async #release(): Promise<void> {
-    await this.#stopped;
-    // A thread that was on its way is told by the signal; nothing of it is left after this.
-    await this.#thread.arrival;
-    this.#deadlines.clear();
-    this.#becomeIdle();
-    await this.#options.spec.scope.dispose();
   }
 }

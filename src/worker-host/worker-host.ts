@@ -151,6 +151,7 @@ export class WorkerHost implements AgentHost {
         init: this.#init(spec, modules),
         clock,
         startMs: limits.startMs,
+        stopGraceMs: limits.stopGraceMs,
         keepsState: modules.some(({ keepsState }) => keepsState === true),
         services: (self) =>
           new AgentServices({

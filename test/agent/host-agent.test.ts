@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { textOf } from '../../protocol/content.ts';
 import type { UserMessage } from '../../protocol/content.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
+import { gate } from '../../src/base/gate.ts';
 import type { Session } from '../../src/session/session.ts';
-import { gate } from '../support/gate.ts';
 import { eventTypes, testHarness } from '../support/harness.ts';
+import { StallingStore } from '../support/stalling-store.ts';
 import { tempStore } from '../support/temp-store.ts';
 import { settled, until } from '../support/until.ts';
 
@@ -57,6 +59,74 @@ describe('a host that answers by onMessage', () => {
     held.open();
     await agent.whenIdle();
     expect(batches).toEqual([['one'], ['meanwhile', 'two']]);
+  });
+
+  it('is never given a message that could not be kept', async () => {
+    const store = new StallingStore();
+    const claimed: string[] = [];
+    await using rt = await testHarness({ store });
+    const { agent } = await rt.harness.agents.createHost({ onMessage() {} });
+    rt.harness.on('agent/inbox/claimed', (told) => claimed.push(...texts([told.message])), {
+      agent,
+    });
+    const held = (store.hold = gate());
+    agent.followup(message('one'));
+    await held.arrived();
+    // In the inbox when that one is kept, and their write is another, which fails.
+    agent.steer(message('lost'));
+    agent.followup(message('lost as well'));
+    const next = (store.hold = gate());
+    held.open();
+    await next.arrived();
+    const told = [...claimed];
+    store.failure = new StoreError('STORE_FULL', 'The disk is full.');
+    next.open();
+    await until(() => !agent.inbox.hasPending);
+    store.failure = undefined;
+    store.hold = undefined;
+    agent.followup(message('last'));
+    await until(() => claimed.length > 1);
+    await agent.whenIdle();
+    expect(told).toEqual([]);
+    expect(claimed).toEqual(['one', 'last']);
+  });
+
+  it('is given what came before its turn, in order, and what is not kept yet in a later one', async () => {
+    const store = new StallingStore();
+    const answering = gate();
+    const batches: string[][] = [];
+    await using rt = await testHarness({ store });
+    const { agent } = await rt.harness.agents.createHost({
+      async onMessage(batch) {
+        batches.push(texts(batch));
+        if (batches.length === 1) await answering.wait();
+      },
+    });
+    agent.followup(message('one'));
+    agent.steer(message('aside'));
+    await until(() => batches.length === 1);
+    agent.followup(message('two'));
+    await rt.harness.sessions.flush(agent.session);
+    const held = (store.hold = gate());
+    agent.steer(message('before the turn'));
+    await held.arrived();
+    answering.open();
+    await settled();
+    const next = (store.hold = gate());
+    agent.steer(message('after that'));
+    agent.followup(message('three'));
+    const opened = agent.session.lastTurn;
+    held.open();
+    await next.arrived();
+    const waits = texts([...agent.inbox.nextStep, ...agent.inbox.nextTurn]);
+    next.open();
+    await agent.whenIdle();
+    expect([opened, waits]).toEqual([1, ['after that', 'three']]);
+    expect(batches).toEqual([
+      ['aside', 'one'],
+      ['before the turn', 'two'],
+      ['after that', 'three'],
+    ]);
   });
 
   it('that throws has a turn that failed, the batch spent, and the rest parked', async () => {

@@ -187,6 +187,27 @@ describe('the claim of an intake', () => {
     await close();
   });
 
+  it.each(['next-step', 'next-turn'] as const)(
+    'puts a waking message back into %s as one, and what wakes nobody as that',
+    async (target) => {
+      const { intake, close } = taking();
+      intake.open();
+      intake.accept(message('steer'), target, true);
+      await intake.settled();
+      intake.claim('turn', 1);
+      intake.putBack();
+      expect([intake.mayOpenTurn, intake.hasUnparkedWork]).toEqual([true, true]);
+      // Of a claim after that nothing of the one before is left.
+      intake.claim('turn', 2);
+      intake.accept(message('aside'), 'next-turn', false);
+      await intake.settled();
+      intake.claim('turn', 3);
+      intake.putBack();
+      expect([intake.mayOpenTurn, intake.hasUnparkedWork]).toEqual([true, false]);
+      await close();
+    },
+  );
+
   it('knows two insertions of one message apart', async () => {
     const { intake, store, told, close } = taking();
     intake.open();

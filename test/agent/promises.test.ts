@@ -1,28 +1,15 @@
 /** Where nobody waits, a promise is refused, and its failure is nobody's. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarness } from '../support/harness.ts';
+import { watchUnhandled } from '../support/unhandled.ts';
 import { settled } from '../support/until.ts';
 
 const parameters = { type: 'object' };
 const fails = (): Promise<never> => Promise.reject(new Error('Nobody waits for this.'));
 const calls = { toolCalls: [{ name: 'note', arguments: {} }] };
 
-let unhandled: unknown[];
-let isHandledByTest: NodeJS.UnhandledRejectionListener[];
-const note = (reason: unknown): void => void unhandled.push(reason);
-
-beforeEach(() => {
-  unhandled = [];
-  isHandledByTest = process.listeners('unhandledRejection');
-  process.removeAllListeners('unhandledRejection');
-  process.on('unhandledRejection', note);
-});
-afterEach(() => {
-  process.removeListener('unhandledRejection', note);
-  for (const listener of isHandledByTest) process.on('unhandledRejection', listener);
-});
-
+const unhandled = watchUnhandled();
 const end = ({ root }: TestHarness): unknown => root.session.events.at(-1)?.data;
 
 it('a classifier that gives one says no', async () => {

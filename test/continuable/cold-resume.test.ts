@@ -9,7 +9,7 @@ import { foldSubagentDescriptor } from '../../src/subagents/descriptor.ts';
 import { rejection, text } from '../subagents/stubs.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { until } from '../support/until.ts';
-import { continuing, told, withQueue } from './continuing.ts';
+import { continuing, holding, told, withQueue } from './continuing.ts';
 
 /** A store whose readings wait when a test says so, and show what signal they were given. */
 class SlowStore extends StallingStore {
@@ -179,13 +179,33 @@ describe('a follow-up that brings nobody back', () => {
     });
   });
 
-  it('says so of an id that nobody knows', async () => {
+  it('says of an id that nobody knows that it is not in this store', async () => {
     await using t = await continuing();
     expect(await rejection(t.tell(SessionId('nobody'), 'More.'))).toMatchObject({
       code: 'NOT_RESUMABLE',
-      message: expect.stringMatching(/unavailable.*Do not try this id again/) as string,
+      message: expect.stringMatching(/the store holds no session of that id.*:memory:/) as string,
       cause: expect.objectContaining({ code: 'SESSION_NOT_FOUND' }) as unknown,
     });
+  });
+
+  it('says of a live one-shot child what it is', async () => {
+    const hold = gate();
+    await using t = await continuing({ script: holding({ 'Once.': hold }) });
+    const run = await t.subagents.start('spawn', {
+      parent: t.root,
+      prompt: 'Once.',
+      signal: new AbortController().signal,
+    });
+    const refused = expect.objectContaining({
+      code: 'NOT_RESUMABLE',
+      message: expect.stringContaining('it is a one-shot child') as string,
+    }) as unknown;
+    // Before its first turn, too, when its log says nothing of it.
+    expect(await rejection(t.tell(run.id, 'More.'))).toEqual(refused);
+    await hold.arrived();
+    expect(await rejection(t.tell(run.id, 'More.'))).toEqual(refused);
+    hold.open();
+    await run.dispose();
   });
 
   it.each([
@@ -262,7 +282,10 @@ describe('a follow-up that brings nobody back', () => {
   it('leaves an agent alone that is live under that id and no continuable child', async () => {
     await using t = await withSettled();
     const handle = await t.agents.resume(t.childId);
-    expect(await rejection(t.tell(t.childId, 'More.'))).toBeInstanceOf(SubagentError);
+    expect(await rejection(t.tell(t.childId, 'More.'))).toMatchObject({
+      name: 'SubagentError',
+      message: expect.stringContaining('it was opened by itself') as string,
+    });
     expect(t.agents.get(t.childId)).toBe(handle.agent);
     expect(handle.agent.inbox.hasPending).toBe(false);
     await handle.dispose();

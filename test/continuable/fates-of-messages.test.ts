@@ -271,6 +271,27 @@ describe('a drain of a child that is settling with messages waiting', () => {
     expect(canceled(events)).toHaveLength(thrown);
   });
 
+  it('comes too late in the very tick in which it leaves, before its session does', async () => {
+    const held = gate();
+    await using all = await family({ child: [{ hold: held, throws: new Error('It broke.') }] });
+    const { root, harness } = all.rt;
+    const child = await all.start();
+    await held.arrived();
+    await all.tell(child, 'B.');
+    let drained: Promise<void> | undefined;
+    harness.on('agent/disposed', ({ agent }) => {
+      if (agent !== child) return;
+      drained = harness.subagents.drainContinuableChildren(root, [child.id]);
+    });
+    held.open();
+    await all.gone(child);
+    expect(drained).toBeDefined();
+    await drained;
+    expect(counted(notices(root)[0])).toEqual([1, 0, 0]);
+    const { events } = await harness.sessions.inspect(child.id);
+    expect(canceled(events)).toEqual([]);
+  });
+
   it('comes too late when it has left the registry: they wait for its next residency', async () => {
     await using t = await settling('the notice');
     const { all, child, go } = t;

@@ -11,6 +11,7 @@ import { SubagentLifecycle } from '../../src/subagents/lifecycle.ts';
 import { ProviderRegistry } from '../../src/subagents/registry.ts';
 import { Setups } from '../../src/subagents/setup.ts';
 import { recordingLogger, rejection, text } from '../subagents/stubs.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { settled, until } from '../support/until.ts';
 import { ends } from '../worker-host/agent-words.ts';
@@ -90,7 +91,12 @@ describe('a follow-up to a resident child', () => {
         source: USER,
         signal: new AbortController().signal,
       });
-      expect(await rejection(telling)).toMatchObject({ code: 'UNAUTHORIZED' });
+      const error = (await rejection(telling)) as Error;
+      expect(error).toMatchObject({ code: 'UNAUTHORIZED' });
+      expect(error.message).not.toContain('children');
+      if (parent === double) continue;
+      expect(error.message).toContain('Only an agent tells a child anything, and this is none');
+      expect(error.message.includes('handle.agent')).toBe((parent as unknown) === t.rootHandle);
     }
     await hold.arrived();
     expect(child.inbox.hasPending).toBe(false);
@@ -193,7 +199,8 @@ describe('a follow-up to a resident child', () => {
     await hold.arrived();
     const failure = new StoreError('STORE_IO', 'The disk is gone.');
     // Written at once, and the disk is back by the next write.
-    t.harness.on('agent/inbox/inserted', () => {
+    t.harness.on('agent/inbox/inserted', ({ agent }) => {
+      if (agent !== child) return;
       store.failure = failure;
       void t.sessions.flush(child.session).catch(() => (store.failure = undefined));
     });
@@ -294,7 +301,8 @@ describe('a follow-up at the end of a residency', () => {
 
   it('looks at its signal and at its parent anew after that wait', async () => {
     const store = new StallingStore();
-    await using t = await continuing({ store });
+    // Its store has all the time.
+    await using t = await continuing({ store, clock: new ManualClock() });
     const { childId } = await t.start();
     const child = t.agents.get(childId)!;
     await until(() => child.session.events.some(({ type }) => type === 'assistant/message'));

@@ -127,6 +127,8 @@ describe('interrupting a child', () => {
       const authority = { kind: 'ancestor', agent: agent as Agent } as const;
       expect(await codeOf(() => subagents.interrupt(child.id, authority))).toBe('UNAUTHORIZED');
     }
+    const handle = { kind: 'ancestor', agent: all.rt.rootHandle as never } as const;
+    expect(() => subagents.interrupt(child.id, handle)).toThrow(/handle\.agent/);
     // Looked at before the target: also for one that is not there.
     for (const agent of [stale.agent, forged, throwing]) {
       const authority = { kind: 'ancestor', agent: agent as Agent } as const;
@@ -238,6 +240,19 @@ describe('interrupting a child', () => {
     const [notice] = notices(root);
     expect(notice).toContain('was stopped before it finished');
     expect(notice).toContain('It left no closing message.');
+  });
+
+  it.each<[string, (all: Family, child: Agent) => void]>([
+    ['an interrupt', byUser],
+    ['a cancel', (_, child) => child.cancel({ kind: 'user' })],
+  ])('by %s inside the start of it stops nothing: its task comes afterwards', async (_, stop) => {
+    await using all = await family({ child: ['A'] });
+    const { harness } = all.rt;
+    harness.on('subagent/start', ({ id }) => stop(all, harness.agents.get(id)!));
+    const child = await all.start({ prompt: 'A.' });
+    await all.gone(child);
+    expect(ends(child.session)).toEqual(['completed']);
+    expect(notices(all.rt.root)[0]).toContain('has finished');
   });
 
   it('before its message is claimed opens no turn, and parks it until the next', async () => {

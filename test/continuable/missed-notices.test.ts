@@ -1,61 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
-import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
-import { gate } from '../../src/base/gate.ts';
-import { MemoryStore } from '../../src/session/memory-store.ts';
 import { testHarness } from '../support/harness.ts';
 import { until } from '../support/until.ts';
 import { waiting } from '../worker-host/agent-words.ts';
-import { family, notices, text, told } from './children.ts';
-
-/** What a store holds after a crash: what another one held at that moment. */
-class Crashed extends MemoryStore {
-  override close(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-interface Row {
-  readonly header: SessionHeader;
-  readonly events: readonly SessionEvent[];
-}
-
-async function storeOf(rows: readonly Row[]): Promise<Crashed> {
-  const store = new Crashed();
-  for (const { header, events } of rows) {
-    await store.append([{ id: header.id, epoch: 1, header, events }]);
-  }
-  return store;
-}
-
-const isNotice = ({ type, data }: SessionEvent): boolean =>
-  type === 'agent/inbox/spliced' &&
-  data.inserted.some(({ source }) => source.kind === 'subagent-settled');
-const before = (events: readonly SessionEvent[], isIt: (event: SessionEvent) => boolean) => {
-  const at = events.findIndex(isIt);
-  return at === -1 ? events : events.slice(0, at);
-};
-
-/** A parent and a child that answered, and what both logs held at the end. */
-async function finished(report?: 'quiet' | 'wakeup') {
-  const held = gate();
-  await using all = await family({ child: [{ hold: held, text: 'The answer.' }] });
-  const { root, harness } = all.rt;
-  root.inject(createUserMessage('Something to remember.'));
-  const child = await all.start({ label: 'solver' });
-  await held.arrived();
-  const delivery = report ?? 'quiet';
-  if (report !== undefined) await harness.subagents.reportFrom(child, text('Found.'), { delivery });
-  held.open();
-  await all.gone(child);
-  await root.whenIdle();
-  return {
-    parent: { header: root.session.header, events: root.session.events },
-    child: { header: child.session.header, events: child.session.events },
-  };
-}
+import { notices, told } from './children.ts';
+import { before, finished, isNotice, storeOf } from './crashed.ts';
+import type { Row } from './crashed.ts';
 
 describe('a parent that is opened again after a crash', () => {
   it('is told of a child that had ended, once, before its first turn', async () => {
@@ -115,27 +68,6 @@ describe('a parent that is opened again after a crash', () => {
   });
 
   it.each<[string, (row: Row) => Row]>([
-    [
-      'was in the middle of its turn',
-      (row) => ({ ...row, events: before(row.events, ({ type }) => type === 'turn/end') }),
-    ],
-    [
-      'had not begun',
-      (row) => ({ ...row, events: before(row.events, ({ type }) => type === 'turn/start') }),
-    ],
-    [
-      'had more to do',
-      (row) => {
-        const seq = row.events.length;
-        const data = {
-          target: 'next-turn',
-          start: 0,
-          inserted: [createUserMessage('More.')],
-        } as const;
-        const more = { seq, time: 0, type: 'agent/inbox/spliced', data } as const;
-        return { ...row, events: [...row.events, more as unknown as SessionEvent] };
-      },
-    ],
     [
       'is somebody else’s',
       (row) => ({ ...row, header: { ...row.header, parentSession: SessionId('other') } }),

@@ -44,9 +44,11 @@ describe('a notice', () => {
     expect(message.source).toEqual({
       kind: 'subagent-settled',
       form: 'notice',
-      summary: outcome,
+      summary: outcome.replace(` (id ${child.id})`, ''),
       senderSessionId: child.id,
       turn: 1,
+      stopReason: 'completed',
+      waiting: 0,
     });
     expect(insertions(root)).toHaveLength(1);
     expect(turns(root)).toBe(1);
@@ -218,8 +220,9 @@ describe('a notice', () => {
         const drained = codeOf(() => subagents.drainContinuableDescendants([root]));
         expect(await drained).toBe('ACTIVATION_TEARDOWN_FAILED');
       }
+      const why = `ACTIVATION_TEARDOWN_FAILED: The subagent "${child.id}" did not end cleanly: 1 of 1 setup installations could not be undone.`;
       expect(notices(root)).toEqual([
-        `Your subagent "worker" (id ${child.id}) failed before it finished, and is idle until you send it more work. | ${NO_WORDS}`,
+        `Your subagent "worker" (id ${child.id}) failed before it finished (${why}), and is idle until you send it more work. | ${NO_WORDS}`,
       ]);
       expect(told).toEqual([{ reason: 'error', said: undefined }]);
       expect(harness.agents.get(child.id)).toBeUndefined();
@@ -375,5 +378,6 @@ describe('the words of a notice', () => {
     expect(summary.length).toBeLessThanOrEqual(120);
     expect(summary).toMatch(/…$/);
     expect(summary).toContain('has finished');
+    expect(summary).not.toContain('c0ffee');
   });
 });

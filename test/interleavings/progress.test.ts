@@ -8,6 +8,7 @@ import { expect, it } from 'vitest';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { testHarness } from '../support/harness.ts';
+import type { InProcessThread } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { Dice } from './plan.ts';
 
@@ -26,6 +27,22 @@ async function walk(seed: number): Promise<readonly string[]> {
   const dice = new Dice(seed);
   const clock = new ManualClock();
   const problems = new Set<string>();
+  // By hand: in what order the frames of all threads are delivered is random, too.
+  const delivery = dice.chance(0.4) ? 'manual' : 'auto';
+  const made: InProcessThread[] = [];
+  const state = { isOver: false };
+  let stalls = (): readonly string[] => [];
+  const tick = async (): Promise<void> => {
+    await macrotask();
+    for (const stall of stalls()) problems.add(stall);
+    if (dice.chance(0.2)) await clock.advance(dice.int(8));
+    if (delivery === 'auto') return;
+    for (const { ports } of made) ports?.flush(dice.int(3), dice.pick(['main', 'worker']));
+  };
+  // Whoever waits for something here needs the threads to go on meanwhile.
+  const pumping = (async () => {
+    while (!state.isOver) await tick();
+  })();
   await using rt = await testHarness({
     clock,
     limits: {
@@ -35,6 +52,8 @@ async function walk(seed: number): Promise<readonly string[]> {
     },
     tools: [{ module: new URL('file:///none.mjs') }],
     threads: {
+      delivery,
+      made: (thread) => void made.push(thread),
       async import() {
         for (let left = dice.int(4); left > 0; left--) await macrotask();
         return { default: [] };
@@ -49,19 +68,10 @@ async function walk(seed: number): Promise<readonly string[]> {
       return 'Well.';
     },
   });
-  const state = { isOver: false };
-  const tick = async (): Promise<void> => {
-    await macrotask();
-    for (const stall of rt.stalls()) problems.add(stall);
-    if (dice.chance(0.2)) await clock.advance(dice.int(8));
-  };
-  // Whoever waits for something here needs the threads to go on meanwhile.
-  const pumping = (async () => {
-    while (!state.isOver) await tick();
-  })();
+  stalls = () => rt.stalls();
   const agents: Agent[] = [rt.root];
   const creating = Array.from({ length: 1 + dice.int(3) }, () => rt.harness.agents.create());
-  for (const made of creating) agents.push((await made).agent);
+  for (const creation of creating) agents.push((await creation).agent);
   for (let act = 20 + dice.int(30); act > 0; act--) {
     const agent = dice.pick(agents);
     const what = dice.next();
@@ -80,6 +90,10 @@ async function walk(seed: number): Promise<readonly string[]> {
   const isDone = (): boolean => agents.every(({ status }) => status === 'idle');
   for (let turn = 0; turn < MANY_TURNS && !isDone(); turn++) await macrotask();
   if (!isDone()) problems.add('somebody still runs');
+  // A thread that crashed says so in a frame, and what comes before that is parked by it.
+  const isHeard = (): boolean =>
+    made.every(({ ports }) => ports === undefined || ports.waiting('main') === 0);
+  for (let turn = 0; turn < MANY_TURNS && !isHeard(); turn++) await macrotask();
   // What was parked goes with the next message.
   for (const agent of agents) agent.followup(message('All of it.'));
   for (let turn = 0; turn < MANY_TURNS && !isDone(); turn++) await macrotask();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { Session } from '../../src/session/session.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -57,6 +58,25 @@ describe('an appended event', () => {
   });
 });
 
+const noticed = (more: { readonly stopReason?: string; readonly waiting?: number }) => ({
+  ...userMessage('a'),
+  source: {
+    kind: 'subagent-settled',
+    form: 'notice',
+    summary: 'a',
+    senderSessionId: SessionId('child'),
+    turn: 1,
+    ...more,
+  } as const,
+});
+
+it.each([{}, { stopReason: 'a new one', waiting: 0 }])(
+  'a notice is taken with %j, as older logs have it and as it is now',
+  (more) => {
+    expect(inStep().append('user/message', noticed(more)).data.source).toMatchObject(more);
+  },
+);
+
 describe('a refused append', () => {
   const at = { turn: 1, step: 1 };
   const message = assistantMessage(text('a'));
@@ -65,6 +85,8 @@ describe('a refused append', () => {
     ['an unknown type', (s) => s.append('made/up' as 'turn/start', { turn: 2 })],
     ['a message of another role', (s) => s.append('user/message', message as never)],
     ['a message without an id', (s) => s.append('user/message', { ...userMessage('a'), id: '' as never })],
+    ['a notice whose reason is none', (s) => s.append('user/message', noticed({ stopReason: 3 as never }))],
+    ['a notice of less than no message', (s) => s.append('user/message', noticed({ waiting: -1 }))],
     ['an assistant message of no model', (s) => s.append('assistant/message', { ...at, message: { ...message, source: { kind: 'user' } } })],
     ['sources that are later', (s) => s.append('assistant/message', { ...at, message }, { sources: [2] })],
     ['a source named twice', (s) => s.append('assistant/message', { ...at, message }, { sources: [1, 0, 1] })],

@@ -217,8 +217,10 @@ describe('a session that is held', () => {
       readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19] ?? '';
     await create(t.open({ owner: { ...newOwner(), pid, startedAt } }));
     await expect(t.store.acquire(a)).rejects.toMatchObject({ code: 'SESSION_OWNED_ELSEWHERE' });
+    expect(await t.store.isHeldElsewhere(a)).toBe(true);
     process.kill('SIGKILL');
     await once(process, 'close');
+    expect(await t.store.isHeldElsewhere(a)).toBe(false);
     expect(await t.store.acquire(a)).toEqual({ epoch: 2 });
   });
 
@@ -256,6 +258,20 @@ describe('a session that is held', () => {
     await owner.release([a]);
     await clock.advance(RENEW_MS);
     expect(clock.pending).toBe(0);
+  });
+
+  it('can be asked for, and is not taken by that', async () => {
+    await using t = tempStore();
+    await create(t.store);
+    const other = t.open();
+    expect(await t.store.isHeldElsewhere(a)).toBe(false);
+    expect(await other.isHeldElsewhere(a)).toBe(true);
+    await t.store.release([a]);
+    expect(await other.isHeldElsewhere(a)).toBe(false);
+    expect(await t.store.acquire(a)).toEqual({ epoch: 2 });
+    await expect(other.isHeldElsewhere(SessionId('none'))).rejects.toMatchObject({
+      code: 'SESSION_NOT_FOUND',
+    });
   });
 });
 

@@ -124,6 +124,19 @@ describe('lifecycle', () => {
     expect(end).not.toHaveProperty('lastAssistantMessage');
   });
 
+  it.each([
+    ['AUTH: bad key', 'AUTH: bad key'],
+    ['x'.repeat(5_000), expect.stringMatching(/^x+… \[cut\]$/)],
+    [3 as never, undefined],
+  ])('says why a run failed, as its result does: %s', async (diagnostic, said) => {
+    const { run, settle } = stubRun();
+    const { told, start } = observed(async () => run);
+    await start();
+    settle({ output: [], stopReason: 'error', diagnostic });
+    await reactions();
+    expect((told[1]![1] as SubagentRunEndInfo).diagnostic).toEqual(said);
+  });
+
   it('shows listeners a message that is none of the result, and that they cannot change', async () => {
     const { run, settle } = stubRun();
     const { told, start } = observed(async () => run);

@@ -34,6 +34,16 @@ async function startWith(more: object) {
 }
 
 describe('a request', () => {
+  it.each([['Work.'], [Object.freeze([text('Work.')])]])(
+    'gives the provider blocks of its own for the prompt %j',
+    async (prompt) => {
+      const { error, got } = await startWith({ prompt });
+      expect(error).toBeUndefined();
+      expect(got?.prompt).toEqual([text('Work.')]);
+      expect(Object.isFrozen(got?.prompt)).toBe(false);
+    },
+  );
+
   it.each<[string, object, object]>([
     ['prompt', [changing('text', 'first', 'second')], [{ text: 'first' }]],
     ['agentOptions', changing('model', 'first', 'second'), { model: 'first' }],
@@ -89,7 +99,7 @@ describe('a request', () => {
   });
 
   it.each<[string, unknown]>([
-    ['a text', 'Work.'],
+    ['a number', 7],
     ['nothing', undefined],
     ['one block', text('Work.')],
     ['a list with a function', [{ type: 'text', text: () => 'Work.' }]],
@@ -173,7 +183,8 @@ describe.each(['spawn', 'fork'])('a start of %s', (provider) => {
     ['an empty prompt', { prompt: [] }, /no text that a model could read/],
     ['a blank prompt', { prompt: [text(' \n')] }, /no text that a model could read/],
     ['a prompt of pictures', { prompt: [{ type: 'image' } as never] }, /no text/],
-    ['a text as its prompt', { prompt: 'Work.' as never }, /no list of content blocks/],
+    ['a blank text as its prompt', { prompt: ' ' }, /no text that a model could read/],
+    ['a number as its prompt', { prompt: 7 as never }, /no list of content blocks/],
     ['no number as a limit', { limits: { memoryMb: null as never } }, /memoryMb .*not null/],
     ['a limit that does not exist', { limits: { turns: 1 } as never }, /has no "turns"/],
     ['a filter of lists that do not exist', { toolFilter: { allowed: [] } as never }, /"allowed"/],

@@ -20,7 +20,7 @@ export interface TestHarnessOptions extends HarnessOptions {
   /** What the model `script` plays; a request beyond it fails. */
   readonly script?: Script;
   readonly clock?: Clock;
-  readonly threads?: Pick<InProcessThreadsOptions, 'delivery' | 'import' | 'failStart'>;
+  readonly threads?: Pick<InProcessThreadsOptions, 'delivery' | 'import' | 'failStart' | 'made'>;
 }
 
 export interface TestHarness extends AsyncDisposable {

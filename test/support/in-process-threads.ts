@@ -33,6 +33,8 @@ export interface InProcessThreadsOptions {
   import?(url: string): Promise<unknown>;
   /** Makes the n-th thread (from 0) fail to start. */
   failStart?(index: number): WorkerError | undefined;
+  /** Told of each thread that is made: whoever delivers its frames needs it before its agent is there. */
+  made?(thread: InProcessThread): void;
 }
 
 export function inProcessThreads(options: InProcessThreadsOptions): InProcessThreads {
@@ -42,6 +44,7 @@ export function inProcessThreads(options: InProcessThreadsOptions): InProcessThr
     factory(limits) {
       const thread = new InProcessThread(limits, options, options.failStart?.(all.length));
       all.push(thread);
+      options.made?.(thread);
       return thread;
     },
     of(sessionId) {

@@ -1,3 +1,4 @@
+import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { StoredSession } from '../../src/session/store.ts';
 import { gate } from '../../src/base/gate.ts';
@@ -10,6 +11,8 @@ export type Question = 'append' | 'inspect' | 'readFrom' | 'acquire' | 'release'
 /** A store that a test has fall silent: what it is asked then is not answered before that is over. */
 export class SilentStore extends StallingStore {
   readonly #gates = new Map<Question, Gate>();
+  /** What the answers that come after a silence fail with. */
+  fails: StoreError | undefined;
 
   silence(...questions: readonly Question[]): Gate {
     const silent = gate();
@@ -19,29 +22,35 @@ export class SilentStore extends StallingStore {
   }
 
   override async inspect(id: SessionId, signal?: AbortSignal): Promise<StoredSession> {
-    await this.#gates.get('inspect')?.wait();
+    await this.#after('inspect');
     return super.inspect(id, signal);
   }
 
   override async readFrom(
     ...asked: Parameters<StallingStore['readFrom']>
   ): ReturnType<StallingStore['readFrom']> {
-    await this.#gates.get('readFrom')?.wait();
+    await this.#after('readFrom');
     return super.readFrom(...asked);
   }
 
   override async acquire(id: SessionId): ReturnType<StallingStore['acquire']> {
-    await this.#gates.get('acquire')?.wait();
+    await this.#after('acquire');
     return super.acquire(id);
   }
 
   override async release(): Promise<void> {
-    await this.#gates.get('release')?.wait();
+    await this.#after('release');
     return super.release();
   }
 
   override async close(): Promise<void> {
-    await this.#gates.get('close')?.wait();
+    await this.#after('close');
     return super.close();
+  }
+
+  async #after(question: Question): Promise<void> {
+    const silent = this.#gates.get(question);
+    await silent?.wait();
+    if (silent !== undefined && this.fails !== undefined) throw this.fails;
   }
 }

@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import { Forest } from './forest.ts';
 
-const WALKS = Number(process.env['WALKS'] ?? 2);
+const WALKS = Number(process.env['WALKS'] ?? 1);
 const CHILDREN = 12;
 const { SEED } = process.env;
 const seeds = SEED === undefined ? Array.from({ length: WALKS }, (_, n) => n + 1) : [Number(SEED)];

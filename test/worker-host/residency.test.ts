@@ -34,6 +34,7 @@ function resident() {
     },
     clock,
     startMs: 1_000,
+    stopGraceMs: 500,
     keepsState: false,
     services: (): HostServices => ({
       claim: unasked,
@@ -89,8 +90,8 @@ describe('a residency that begins', () => {
     });
   });
 
-  it('is gone before its start rejects, when that is aborted', async () => {
-    const { residency, thread } = resident();
+  it('is gone before its start rejects, when that is aborted, and may load to the end', async () => {
+    const { residency, thread, clock } = resident();
     const controller = new AbortController();
     const reason = new Error('Changed my mind.');
     let isOver = false;
@@ -100,8 +101,9 @@ describe('a residency that begins', () => {
       .catch((error: unknown) => error);
     controller.abort(reason);
     await settled();
-    expect(thread.killReason?.code).toBe('WORKER_EXITED');
-    expect(isOver).toBe(false);
+    expect([thread.killReason, isOver]).toEqual([undefined, false]);
+    await clock.advance(500);
+    expect([thread.killReason?.code, isOver]).toEqual(['WORKER_UNRESPONSIVE', false]);
     thread.goes();
     expect(await failed).toBe(reason);
   });
