@@ -9,6 +9,7 @@ const IS: Readonly<Record<OptionKind, (value: unknown) => boolean>> = {
   signal: (value) =>
     typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function' &&
     typeof (value as Partial<AbortSignal>).removeEventListener === 'function' &&
+    typeof (value as Partial<AbortSignal>).throwIfAborted === 'function' &&
     typeof (value as Partial<AbortSignal>).aborted === 'boolean',
   object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   list: Array.isArray,
