@@ -10,7 +10,7 @@ import type { Agent, AgentEvents } from './agent/agent.ts';
 import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
 import type { Clock } from './base/clock.ts';
-import { silentLogger } from './base/logger.ts';
+import { containedLogger, silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { owned } from './base/scope.ts';
 import type { Ownership } from './base/scope.ts';
@@ -201,7 +201,8 @@ export async function buildHarness(
 ): Promise<Harness> {
   checkOptions(options);
   const { clock = systemClock } = parts;
-  const { logger = silentLogger, durability = 'full', workers = {}, defaultModel } = options;
+  const { durability = 'full', workers = {}, defaultModel } = options;
+  const logger = containedLogger(options.logger ?? silentLogger);
   const limits = resolveLimits(options.limits);
   const models = new ModelRoutes(options.models);
   const tools = new ToolRegistry({ toolOrder: options.toolOrder });
