@@ -204,6 +204,7 @@ export async function buildHarness(
   const { durability = 'full', workers = {}, defaultModel } = options;
   const logger = containedLogger(options.logger ?? silentLogger);
   const limits = resolveLimits(options.limits);
+  const { maxDepth, stopGraceMs } = limits;
   const models = new ModelRoutes(options.models);
   const tools = new ToolRegistry({ toolOrder: options.toolOrder });
   for (const tool of options.tools ?? []) tools.register(tool);
@@ -217,7 +218,7 @@ export async function buildHarness(
   }
   const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
   const store = openStore(options.store ?? ':memory:', durability);
-  const patienceMs = limits.stopGraceMs + STUCK_MS;
+  const patienceMs = stopGraceMs + STUCK_MS;
   const sessions = new Sessions({ store, clock, logger, durability, patienceMs });
   let workerHost!: WorkerHost;
   const hooks = new AgentHookChains();
@@ -246,9 +247,9 @@ export async function buildHarness(
     defaultModel,
     clock,
     logger,
+    stopGraceMs,
   });
   parts.watch?.(workerHost);
-  const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };
   const subagents = new SubagentRuntime({ agents, continuable, logger, maxDepth, ...times });

@@ -15,9 +15,9 @@ import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
+import { Patience } from '../base/patience.ts';
 import { assertTornDown } from '../base/teardown.ts';
-import { CommitQueue, KeptSession } from './commit-queue.ts';
-import { Patience } from './patience.ts';
+import { CommitQueue, KeptSession, unanswered } from './commit-queue.ts';
 import { crashClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
 import { FIRST_EPOCH } from './store.ts';
@@ -83,7 +83,7 @@ export class Sessions {
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
-    this.#patience = new Patience(clock, patienceMs);
+    this.#patience = new Patience(clock, patienceMs, unanswered);
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
   }
 
@@ -305,16 +305,16 @@ export class Sessions {
       const flushed = this.#queue.flush(kept);
       await this.inTime(session, flushed).catch((error: unknown) => void failures.push(error));
     }
-    const givenUp = this.#giveUp(kept);
+    const givenUp = this.#giveUp(kept, failures[0]);
     await this.inTime(session, givenUp).catch((error: unknown) => void failures.push(error));
     this.#live.delete(session.id);
     this.observers.emit('session/disposed', { session });
     if (failures.length > 0) throw failures[0];
   }
 
-  async #giveUp(kept: KeptSession): Promise<void> {
+  async #giveUp(kept: KeptSession, why?: unknown): Promise<void> {
     const { session, phase } = kept;
-    kept.giveUp();
+    kept.giveUp(why);
     this.#queue.remove(kept);
     this.#kept.delete(session);
     try {
