@@ -2,14 +2,14 @@
  * The one place where rooms are joined: the services of one program, from the options it gives.
  * It knows both that agents run in threads and that delegation exists; nothing below does.
  */
-import { printed } from '../protocol/error-record.ts';
 import { ArgumentError } from '../protocol/errors.ts';
 import { Agents } from './agent/agents.ts';
-import { notAnAgent } from './agent/agent.ts';
+import { assertHeard } from './agent/agent.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
 import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
 import type { Clock } from './base/clock.ts';
+import { assertListener } from './base/emitter.ts';
 import { containedLogger, silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { owned } from './base/scope.ts';
@@ -118,20 +118,10 @@ export class Harness {
     listener: (event: HarnessEvents[T]) => unknown,
     options: ListenOptions = {},
   ): () => void {
-    if (!EVENTS.includes(type)) {
-      throw new ArgumentError(
-        `There is no event "${printed(type)}"; there are: ${EVENTS.join(', ')}.`,
-      );
-    }
-    if (typeof listener !== 'function') {
-      throw new ArgumentError(`A listener of "${type}" must be a function.`);
-    }
+    assertListener(EVENTS, type, listener);
     const listen = (): (() => void) => {
       const { agent } = options;
-      const problem = agent === undefined ? undefined : notAnAgent(agent);
-      if (problem !== undefined) {
-        throw new ArgumentError(`A listener of "${type}" cannot be for this agent: ${problem}.`);
-      }
+      assertHeard(type, agent);
       return this.#listen(type, listener as (event: never) => unknown, agent);
     };
     return owned(options, listen, { agent: 'object' });

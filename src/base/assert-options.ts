@@ -35,7 +35,7 @@ export function assertOptions(
   given: unknown,
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
-  const subject = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  const subject = subjectOf(what);
   for (const [key, value] of entriesOf(subject, given)) {
     const kind = Object.hasOwn(kinds, key) ? kinds[key] : undefined;
     if (kind === undefined) {
@@ -47,6 +47,22 @@ export function assertOptions(
     }
   }
 }
+
+/**
+ * Options of a caller, each read once: what was checked is what counts.
+ * @throws {ArgumentError} as `assertOptions`, also for those that cannot be read
+ */
+export function readOptions<T extends object>(
+  what: string,
+  given: T | undefined,
+  kinds: Readonly<Record<string, OptionKind>>,
+): T {
+  const copy = Object.fromEntries(entriesOf(subjectOf(what), given)) as T;
+  assertOptions(what, copy, kinds);
+  return copy;
+}
+
+const subjectOf = (what: string): string => `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
 
 function entriesOf(subject: string, given: unknown): [string, unknown][] {
   if (!isOf('object', given)) throw new ArgumentError(`${subject} takes an object of options.`);
