@@ -28,3 +28,21 @@ it('tells whoever waits for a store that it did not answer, when that is given u
   expect(await ended).toBeDefined();
   silent.open();
 });
+
+it('answers a start when its store does, whatever its signal says after the acceptance', async () => {
+  const store = new SilentStore();
+  await using t = await testHarness({ store, script: ['Done.'] });
+  const silent = store.silence('append');
+  const controller = new AbortController();
+  const started = t.harness.subagents.startContinuable({
+    provider: 'spawn',
+    label: 'child',
+    request: { parent: t.root, prompt: 'Work.' },
+    signal: controller.signal,
+  });
+  await silent.arrived();
+  controller.abort('enough');
+  silent.open();
+  const { childId } = await started;
+  expect(await t.harness.sessions.isStored(childId)).toBe(true);
+});
