@@ -2,16 +2,16 @@
  * The one place where rooms are joined: the services of one program, from the options it gives.
  * It knows both that agents run in threads and that delegation exists; nothing below does.
  */
-import { printed } from '../protocol/error-record.ts';
 import { ArgumentError } from '../protocol/errors.ts';
 import { Agents } from './agent/agents.ts';
-import { notAnAgent } from './agent/agent.ts';
+import { assertHeard } from './agent/agent.ts';
 import type { Agent, AgentEvents } from './agent/agent.ts';
 import { AgentHookChains } from './agent/hooks.ts';
 import { systemClock } from './base/clock.ts';
 import { Offload } from './base/offload.ts';
 import type { Clock } from './base/clock.ts';
-import { silentLogger } from './base/logger.ts';
+import { assertListener } from './base/emitter.ts';
+import { containedLogger, silentLogger } from './base/logger.ts';
 import type { Logger } from './base/logger.ts';
 import { owned } from './base/scope.ts';
 import type { Ownership } from './base/scope.ts';
@@ -130,20 +130,10 @@ export class Harness {
     listener: (event: HarnessEvents[T]) => unknown,
     options: ListenOptions = {},
   ): () => void {
-    if (!EVENTS.includes(type)) {
-      throw new ArgumentError(
-        `There is no event "${printed(type)}"; there are: ${EVENTS.join(', ')}.`,
-      );
-    }
-    if (typeof listener !== 'function') {
-      throw new ArgumentError(`A listener of "${type}" must be a function.`);
-    }
+    assertListener(EVENTS, type, listener);
     const listen = (): (() => void) => {
       const { agent } = options;
-      const problem = agent === undefined ? undefined : notAnAgent(agent);
-      if (problem !== undefined) {
-        throw new ArgumentError(`A listener of "${type}" cannot be for this agent: ${problem}.`);
-      }
+      assertHeard(type, agent);
       return this.#listen(type, listener as (event: never) => unknown, agent);
     };
     return owned(options, listen, { agent: 'object' });
@@ -213,8 +203,10 @@ export async function buildHarness(
 ): Promise<Harness> {
   checkOptions(options);
   const { clock = systemClock } = parts;
-  const { logger = silentLogger, durability = 'full', workers = {}, defaultModel } = options;
+  const { durability = 'full', workers = {}, defaultModel } = options;
+  const logger = containedLogger(options.logger ?? silentLogger);
   const limits = resolveLimits(options.limits);
+  const { maxDepth, stopGraceMs } = limits;
   const models = new ModelRoutes(options.models);
   const tools = new ToolRegistry({ toolOrder: options.toolOrder });
   for (const tool of options.tools ?? []) tools.register(tool);
@@ -232,7 +224,7 @@ export async function buildHarness(
     logger,
     onEvent: (listener) => sessions.observers.on('session/event', listener),
   });
-  const patienceMs = limits.stopGraceMs + STUCK_MS;
+  const patienceMs = stopGraceMs + STUCK_MS;
   const sessions = new Sessions({ store, clock, logger, durability, patienceMs, projections });
   projections.register(subagentIdentity);
   projections.register(subagentTiming);
@@ -266,9 +258,9 @@ export async function buildHarness(
     defaultModel,
     clock,
     logger,
+    stopGraceMs,
   });
   parts.watch?.(workerHost);
-  const { maxDepth, stopGraceMs } = limits;
   const continuable = { agents, sessions };
   const times = { stopGraceMs, clock };
   const listing = { projections, sessions, persistence: store, coldFolds };

@@ -106,12 +106,12 @@ export function createUserMessage(
   source: MessageSource = { kind: 'user' },
 ): UserMessage {
   const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  if (!Array.isArray(blocks) || !blocks.every(isBlock)) {
+  if (!reads(() => Array.isArray(blocks) && blocks.every(isBlock))) {
     throw new ArgumentError(
       'A message takes text, or a list of content blocks such as { type: "text", text: "Hi" }.',
     );
   }
-  if (typeof (source as MessageSource | null)?.kind !== 'string') {
+  if (!reads(() => typeof (source as MessageSource | null)?.kind === 'string')) {
     throw new ArgumentError('The source of a message is an object such as { kind: "user" }.');
   }
   try {
@@ -120,6 +120,15 @@ export function createUserMessage(
   } catch (error) {
     const text = `The content of a message must be JSON data of at most ${MAX_MESSAGE_DEPTH} levels.`;
     throw new ArgumentError(text, { cause: error });
+  }
+}
+
+/** What cannot be read is not so. */
+function reads(isSo: () => boolean): boolean {
+  try {
+    return isSo();
+  } catch {
+    return false;
   }
 }
 
@@ -132,11 +141,23 @@ function isBlock(block: unknown): boolean {
 
 /** What keeps a value from being an agent, or `undefined`. Says nothing of whether it is live. */
 export function notAnAgent(value: unknown): string | undefined {
-  const { agent, followup, session } = (value ?? {}) as Record<string, unknown>;
-  if (typeof followup === 'function' && typeof session === 'object') return undefined;
-  return agent === undefined
-    ? 'it is no agent'
-    : 'it is a handle; give the agent itself, `handle.agent`';
+  try {
+    const { agent, followup, session } = (value ?? {}) as Record<string, unknown>;
+    if (typeof followup === 'function' && typeof session === 'object') return undefined;
+    return agent === undefined
+      ? 'it is no agent'
+      : 'it is a handle; give the agent itself, `handle.agent`';
+  } catch {
+    // Accessors, or a proxy that answers nothing.
+    return 'it cannot be read';
+  }
+}
+
+/** @throws {ArgumentError} when a listener is to be for something that is no agent */
+export function assertHeard(type: string, agent: unknown): void {
+  const problem = agent === undefined ? undefined : notAnAgent(agent);
+  if (problem === undefined) return;
+  throw new ArgumentError(`A listener of "${type}" cannot be for this agent: ${problem}.`);
 }
 
 const CAUSES: readonly string[] = ['user', 'parent', 'hook', 'disposed', 'limit'];

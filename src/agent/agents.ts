@@ -4,7 +4,6 @@ import type { UserMessage } from '../../protocol/content.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { Clock } from '../base/clock.ts';
 import { Emitter } from '../base/emitter.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import type { Session } from '../session/session.ts';
@@ -25,7 +24,6 @@ import type { MakingsOptions } from './makings.ts';
 export interface AgentsOptions extends MakingsOptions {
   /** Made once, with the events it tells. */
   host(observers: Emitter<AgentEvents>): AgentHost;
-  readonly clock: Clock;
 }
 
 export class Agents {

@@ -20,7 +20,10 @@ export interface ChildScope {
   readonly header: SessionHeader;
   readonly tools: ToolScope;
   readonly prompt: PromptScope;
-  /** Run when the agent ends, last registered first. */
+  /**
+   * Run when the agent ends, last registered first. What is not done within the stop grace is
+   * given up: a warning names the agent, and its end fails with `ACTIVATION_TEARDOWN_FAILED`.
+   */
   onDispose(undo: () => void | Promise<void>): void;
 }
 

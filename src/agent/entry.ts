@@ -12,6 +12,7 @@ import type { Sessions } from '../session/sessions.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
 import type { Agent, AgentEvents } from './agent.ts';
 import type { ManagedHandle, PendingInput, PreparedAgent } from './agent-host.ts';
+import type { AgentScope } from './agent-scope.ts';
 import type { Directory } from './directory.ts';
 import type { AgentHookChains } from './hooks.ts';
 
@@ -37,6 +38,7 @@ export class Entry {
   readonly #ending = new AbortController();
   readonly #prepared: PreparedAgent;
   readonly #session: Session;
+  readonly #scope: AgentScope;
   readonly #owner: Entry | undefined;
   readonly #registries: Registries;
   #disposal: Promise<void> | undefined;
@@ -46,12 +48,14 @@ export class Entry {
   constructor(
     prepared: PreparedAgent,
     session: Session,
+    scope: AgentScope,
     owner: Entry | undefined,
     registries: Registries,
   ) {
     this.agent = prepared.agent;
     this.#prepared = prepared;
     this.#session = session;
+    this.#scope = scope;
     this.#owner = owner;
     this.#registries = registries;
     this.handle = {
@@ -84,6 +88,7 @@ export class Entry {
     // Set before anything is told: a listener may come here again.
     this.#ending.abort(ownerGone(this.agent));
     this.#registries.sessions.expectEnd(this.#session);
+    this.#scope.expectEnd();
     this.#prepared.halt(cause, pending, fate);
     const { endings } = this.#registries;
     this.#others = Promise.allSettled([...endings].map((end) => end(this.agent, pending)));

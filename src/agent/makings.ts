@@ -6,8 +6,9 @@ import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import { deferred, isPromiseLetGo, joinSignals, raceSignal } from '../base/deferred.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
-import { Scope } from '../base/scope.ts';
+import type { Patience } from '../base/patience.ts';
 import { takeBack } from '../base/take-back.ts';
 import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptRegistry } from '../prompt/prompt.ts';
@@ -16,6 +17,7 @@ import type { Sessions } from '../session/sessions.ts';
 import type { ToolRegistry } from '../tools/registry.ts';
 import type { Agent, AgentHandle } from './agent.ts';
 import type { AgentHost, ManagedHandle, PreparedAgent } from './agent-host.ts';
+import { AgentScope, setupPatience } from './agent-scope.ts';
 import { checkedAgentOptions } from './create-options.ts';
 import type { CreateHostOptions, DefaultModel, MakeOptions } from './create-options.ts';
 import { Entry, ownerGone } from './entry.ts';
@@ -32,6 +34,9 @@ export interface MakingsOptions {
   readonly models: ModelRoutes;
   readonly defaultModel: DefaultModel;
   readonly logger: Logger;
+  readonly clock: Clock;
+  /** How long an agent that ends waits for what its setup registered, in milliseconds. */
+  readonly stopGraceMs: number;
 }
 
 /** Where an agent comes from, besides what it is made with. */
@@ -47,6 +52,7 @@ export class Makings {
   readonly #options: MakingsOptions;
   readonly #host: AgentHost;
   readonly #registries: Registries;
+  readonly #patience: Patience;
   readonly #making = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
@@ -54,6 +60,7 @@ export class Makings {
     this.#options = options;
     this.#host = host;
     this.#registries = registries;
+    this.#patience = setupPatience(options.clock, options.stopGraceMs);
   }
 
   /** An agent with a loop. `open` gives its session, which is let go of if it comes too late. */
@@ -99,7 +106,7 @@ export class Makings {
           ...(cwd === undefined ? {} : { meta: { cwd } }),
         });
     const session = await this.#opened(opening, signal);
-    const scope = new Scope();
+    const scope = new AgentScope(session.id, this.#patience, this.#options.logger);
     let handle: AgentHandle;
     let agent: HostAgent;
     try {
@@ -112,7 +119,7 @@ export class Makings {
         resumed: isStored,
         ...(onMessage === undefined ? {} : { onMessage }),
       });
-      handle = await this.#publish(agent, session, undefined);
+      handle = await this.#publish(agent, session, scope, undefined);
     } catch (error) {
       await takeBack(
         this.#options.logger,
@@ -146,11 +153,13 @@ export class Makings {
     const waiting =
       owning ?? (options.startedBy === undefined ? undefined : this.#entryOf(options.startedBy));
     waiting?.makings.add(made.promise);
-    const scope = new Scope();
+    let scope: AgentScope | undefined;
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
     try {
       session = await this.#opened(open(), signal);
+      const own = new AgentScope(session.id, this.#patience, this.#options.logger);
+      scope = own;
       const { tools, prompt } = this.#options;
       const child = { tools: tools.scope(), prompt: prompt.scope() };
       prepared = this.#host.build({
@@ -162,7 +171,7 @@ export class Makings {
             : this.#options.models.resolve(agentOptions.provider),
         ...child,
         hooks: this.#options.hooks,
-        scope,
+        scope: own,
         limits: options.limits ?? {},
         ...(descriptor === undefined ? {} : { descriptor }),
         resumed,
@@ -171,7 +180,7 @@ export class Makings {
         agent: prepared.agent,
         header: session.header,
         ...child,
-        onDispose: (undo) => void scope.add(undo),
+        onDispose: (undo) => void own.add(undo),
       });
       if (isPromiseLetGo(setup)) {
         throw new ArgumentError('The setup of an agent is done when it returns: it cannot wait.');
@@ -181,12 +190,12 @@ export class Makings {
       signal.throwIfAborted();
       if (owner !== undefined && !this.#registries.directory.isLive(owner)) throw ownerGone(owner);
       setup?.commit();
-      return await this.#publish(prepared, session, owning);
+      return await this.#publish(prepared, session, own, owning);
     } catch (error) {
       await takeBack(
         this.#options.logger,
         () => prepared?.dispose('keep'),
-        () => scope.dispose(),
+        () => scope?.dispose(),
         () => (session === undefined ? undefined : this.#options.sessions.release(session)),
       );
       throw error;
@@ -210,12 +219,13 @@ export class Makings {
   #publish(
     prepared: PreparedAgent,
     session: Session,
+    scope: AgentScope,
     owning: Entry | undefined,
   ): Promise<ManagedHandle> {
     const { agent } = prepared;
     const { directory, entries, observers } = this.#registries;
     this.#options.sessions.enter(session);
-    const entry = new Entry(prepared, session, owning, this.#registries);
+    const entry = new Entry(prepared, session, scope, owning, this.#registries);
     // A listener may end the owner, the agent itself or the whole harness: looked at anew
     // after every announcement.
     const assertWanted = (): void => {

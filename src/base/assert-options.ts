@@ -9,6 +9,7 @@ const IS: Readonly<Record<OptionKind, (value: unknown) => boolean>> = {
   signal: (value) =>
     typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function' &&
     typeof (value as Partial<AbortSignal>).removeEventListener === 'function' &&
+    typeof (value as Partial<AbortSignal>).throwIfAborted === 'function' &&
     typeof (value as Partial<AbortSignal>).aborted === 'boolean',
   object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
   list: Array.isArray,
@@ -35,7 +36,7 @@ export function assertOptions(
   given: unknown,
   kinds: Readonly<Record<string, OptionKind>>,
 ): void {
-  const subject = `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
+  const subject = subjectOf(what);
   // It has no keys of its own: it would pass, and abort nothing.
   if (isOf('signal', given)) {
     const place = Object.values(kinds).includes('signal') ? 'as `{ signal }`' : 'after them';
@@ -58,6 +59,22 @@ export function assertSignal(what: string, signal: unknown): void {
   if (signal === undefined || isOf('signal', signal)) return;
   throw new ArgumentError(`The signal of ${what} must be an AbortSignal.`);
 }
+
+/**
+ * Options of a caller, each read once: what was checked is what counts.
+ * @throws {ArgumentError} as `assertOptions`, also for those that cannot be read
+ */
+export function readOptions<T extends object>(
+  what: string,
+  given: T | undefined,
+  kinds: Readonly<Record<string, OptionKind>>,
+): T {
+  const copy = Object.fromEntries(entriesOf(subjectOf(what), given)) as T;
+  assertOptions(what, copy, kinds);
+  return copy;
+}
+
+const subjectOf = (what: string): string => `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
 
 function entriesOf(subject: string, given: unknown): [string, unknown][] {
   if (!isOf('object', given)) throw new ArgumentError(`${subject} takes an object of options.`);

@@ -27,15 +27,35 @@ export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
 } {
   const controller = new AbortController();
   const undo: (() => void)[] = [];
+  const release = (): void => undo.forEach((run) => run());
   for (const source of sources) {
     if (source === undefined) continue;
     letManyListen(source);
     const onAbort = (): void => controller.abort(source.reason);
     if (source.aborted) onAbort();
-    source.addEventListener('abort', onAbort);
-    undo.push(() => source.removeEventListener('abort', onAbort));
+    try {
+      undo.push(listenForAbort(source, onAbort));
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
-  return { signal: controller.signal, release: () => undo.forEach((run) => run()) };
+  return { signal: controller.signal, release };
+}
+
+/**
+ * Hear of the abort of anybody's signal. What it throws now is the caller's failure; the returned
+ * function, which lets go of it, never throws: whoever calls that has settled what it does.
+ */
+export function listenForAbort(signal: AbortSignal, onAbort: () => void): () => void {
+  signal.addEventListener('abort', onAbort, { once: true });
+  return () => {
+    try {
+      signal.removeEventListener('abort', onAbort);
+    } catch {
+      // Only like a signal. It may tell of an abort still, which changes nothing by now.
+    }
+  };
 }
 
 /** One signal for many at once is how it is meant: no sign of a leak, as Node would warn. */
@@ -57,8 +77,8 @@ export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal | undefin
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise<T>((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    const release = listenForAbort(signal, onAbort);
+    promise.then(resolve, reject).finally(release);
   });
 }
 

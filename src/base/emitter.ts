@@ -1,7 +1,21 @@
 import { toErrorRecord } from '../../protocol/error-record.ts';
+import { printed } from '../../protocol/error-record.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
 import type { Logger } from './logger.ts';
 
 type Listener<P> = (payload: P) => unknown;
+
+/** @throws {ArgumentError} for an event that does not exist, or a listener that is no function */
+export function assertListener(events: readonly string[], type: string, listener: unknown): void {
+  if (!events.includes(type)) {
+    throw new ArgumentError(
+      `There is no event "${printed(type)}"; there are: ${events.join(', ')}.`,
+    );
+  }
+  if (typeof listener !== 'function') {
+    throw new ArgumentError(`A listener of "${type}" must be a function.`);
+  }
+}
 
 /**
  * A typed list of observers. `emit` is contained: a listener that throws, or whose promise

@@ -88,12 +88,17 @@ export class Scope {
     return this.dispose();
   }
 
+  /** How what a disposer returns is waited for: whoever owns others' disposers may bound it. */
+  protected waitFor(done: void | Promise<void>): void | Promise<void> {
+    return done;
+  }
+
   async #run(): Promise<void> {
     const failures: unknown[] = [];
     for (const disposer of [...this.#disposers].reverse()) {
       if (!this.#disposers.delete(disposer)) continue;
       try {
-        await disposer();
+        await this.waitFor(disposer());
       } catch (error) {
         failures.push(error);
       }

@@ -63,5 +63,11 @@ export async function startChild(
       if (outputSchema !== undefined) capture = installStructuredOutput(child, outputSchema);
     },
   });
-  return new WorkerRun({ handle, prompt, signal, capture, observers: agents.observers });
+  try {
+    return new WorkerRun({ handle, prompt, signal, capture, observers: agents.observers });
+  } catch (error) {
+    // A signal that does not let itself be listened to: nobody holds this child.
+    await handle.dispose().catch(() => {});
+    throw error;
+  }
 }

@@ -7,7 +7,7 @@ import { SubagentError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { TurnEndReason } from '../../protocol/session-events.ts';
 import type { Agent, AgentEvents, AgentFailure, AgentHandle } from '../agent/agent.ts';
-import { deferred } from '../base/deferred.ts';
+import { deferred, listenForAbort } from '../base/deferred.ts';
 import type { Emitter } from '../base/emitter.ts';
 import { foldConsumedWork, oneShotStopReason } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
@@ -31,9 +31,8 @@ export class WorkerRun implements SubagentRun {
   readonly localAgent: Agent;
   readonly result: Promise<SubagentResult>;
   readonly #handle: AgentHandle;
-  readonly #signal: AbortSignal;
+  readonly #letGo: () => void = () => {};
   readonly #capture: StructuredCapture | undefined;
-  readonly #onAbort = (): void => this.#cancel();
   /** The last failure that was told of the child itself; its turns' are in the log. */
   #failure: AgentFailure | undefined;
   #cancelled = false;
@@ -44,7 +43,6 @@ export class WorkerRun implements SubagentRun {
     this.id = handle.agent.id;
     this.localAgent = handle.agent;
     this.#handle = handle;
-    this.#signal = signal;
     this.#capture = capture;
     // An abort may have come between the child's publication and this line. No listener was
     // there to hear it, and the child was told nothing: it stays that way.
@@ -53,7 +51,7 @@ export class WorkerRun implements SubagentRun {
       this.result = Promise.resolve({ output: [], stopReason: 'aborted' });
       return;
     }
-    signal.addEventListener('abort', this.#onAbort, { once: true });
+    this.#letGo = listenForAbort(signal, () => this.#cancel());
     this.result = this.#drive(prompt, observers);
     // Whoever holds the run reads it from the promise; nobody has to.
     this.result.catch(() => {});
@@ -87,7 +85,7 @@ export class WorkerRun implements SubagentRun {
       throw error;
     } finally {
       this.#settled = true;
-      this.#signal.removeEventListener('abort', this.#onAbort);
+      this.#letGo();
       ignore();
     }
   }
@@ -98,7 +96,7 @@ export class WorkerRun implements SubagentRun {
   }
 
   async #release(): Promise<void> {
-    this.#signal.removeEventListener('abort', this.#onAbort);
+    this.#letGo();
     this.#cancel();
     const [disposal] = await Promise.allSettled([this.#handle.dispose(), this.result]);
     if (disposal.status === 'rejected') throw disposal.reason;

@@ -59,6 +59,8 @@ export class KeptSession implements Keeping {
   #hasRow: boolean;
   #stored: number;
   #failure: StoreError | undefined;
+  /** Why it was given up before all of it was kept. */
+  #why: unknown;
   /** Known until the first write is over. */
   #inheritance: Inheritance | undefined;
   readonly #checkpointOf: (() => Checkpoint) | undefined;
@@ -183,8 +185,12 @@ export class KeptSession implements Keeping {
     return isNews;
   }
 
-  /** Nothing of it is written any more. */
-  giveUp(): void {
+  /**
+   * Nothing of it is written any more.
+   * @param why what the last write of it failed with, or that it was not answered
+   */
+  giveUp(why?: unknown): void {
+    this.#why = why;
     if (this.#phase !== 'lost') this.#phase = 'gone';
     this.#inheritance = undefined;
     const over = this.#over();
@@ -220,6 +226,7 @@ export class KeptSession implements Keeping {
   #over(): StoreError | undefined {
     if (this.#phase === 'gone') {
       if (this.isStored) return undefined;
+      if (this.#why instanceof StoreError) return this.#why;
       return new StoreError(
         'SESSION_NOT_FOUND',
         `Session \`${this.session.id}\` was given up before all of it was kept.`,
@@ -358,3 +365,10 @@ function asStoreError(thrown: unknown): StoreError {
     cause: thrown,
   });
 }
+
+/** What an end is told whose store is silent. */
+export const unanswered = (ms: number): StoreError =>
+  new StoreError(
+    'STORE_IO',
+    `The store did not answer within ${ms} ms of the end that waits for it.`,
+  );

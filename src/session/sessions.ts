@@ -18,11 +18,11 @@ import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
+import { Patience } from '../base/patience.ts';
 import { assertTornDown } from '../base/teardown.ts';
-import { CommitQueue, KeptSession } from './commit-queue.ts';
+import { CommitQueue, KeptSession, unanswered } from './commit-queue.ts';
 import { newHeader } from './header.ts';
 import { LogWatches } from './log-watches.ts';
-import { Patience } from './patience.ts';
 import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
@@ -84,7 +84,7 @@ export class Sessions extends StoredSessions {
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
-    this.#patience = new Patience(clock, patienceMs);
+    this.#patience = new Patience(clock, patienceMs, unanswered);
     this.#folds = new KeptFolds(store, options.projections);
     this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
@@ -282,7 +282,7 @@ export class Sessions extends StoredSessions {
       const flushed = this.#queue.flush(kept);
       await this.inTime(session, flushed).catch((error: unknown) => void failures.push(error));
     }
-    const givenUp = this.#giveUp(kept);
+    const givenUp = this.#giveUp(kept, failures[0]);
     await this.inTime(session, givenUp).catch((error: unknown) => void failures.push(error));
     // Only now, that the store alone tells of it: at no instant do both not.
     this.#live.delete(session.id);
@@ -291,9 +291,9 @@ export class Sessions extends StoredSessions {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #giveUp(kept: KeptSession): Promise<void> {
+  async #giveUp(kept: KeptSession, why?: unknown): Promise<void> {
     const { session, phase } = kept;
-    kept.giveUp();
+    kept.giveUp(why);
     this.#queue.remove(kept);
     this.#kept.delete(session);
     try {

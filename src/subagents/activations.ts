@@ -161,13 +161,16 @@ export class Activations {
     const ending = new AbortController();
     const materialisation = { lineage, ending, settled: done.promise };
     this.#materialising.add(materialisation);
-    const joined = joinSignals([signal, ending.signal]);
+    let release: (() => void) | undefined;
     try {
+      // The caller's signal may throw: nobody else is to wait for what never began.
+      const joined = joinSignals([signal, ending.signal]);
+      release = joined.release;
       return await work(joined.signal);
     } finally {
-      joined.release();
       this.#materialising.delete(materialisation);
       done.resolve();
+      release?.();
     }
   }
 

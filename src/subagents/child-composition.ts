@@ -5,6 +5,8 @@ import type { SessionHeader } from '../../protocol/session-events.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
 import type { ChildScope } from '../agent/create-options.ts';
+import { readOptions } from '../base/assert-options.ts';
+import type { OptionKind } from '../base/assert-options.ts';
 import { delegationContext } from '../prompt/delegation.ts';
 import { personaSection } from '../prompt/persona.ts';
 import type { ToolRestriction } from './provider.ts';
@@ -23,6 +25,13 @@ export function childMeta(
   };
 }
 
+/** What a child may be asked with; how deep it is, nobody chooses. */
+const OVERRIDES = {
+  provider: 'text',
+  model: 'text',
+  maxTokens: 'any',
+} as const satisfies Record<keyof Omit<AgentOptions, 'subagentDepth'>, OptionKind>;
+
 /** The parent's route, then what was asked for, then the depth; what nobody gave stays absent. */
 export function childOptions(
   parent: Agent,
@@ -31,7 +40,8 @@ export function childOptions(
 ): AgentOptions {
   const { provider, model, maxTokens } = parent.options;
   const merged: Record<string, unknown> = { provider, model, maxTokens };
-  for (const [key, value] of Object.entries(overrides ?? {})) {
+  const asked = readOptions('agentOptions', overrides ?? {}, OVERRIDES);
+  for (const [key, value] of Object.entries(asked)) {
     if (value !== undefined) merged[key] = value;
   }
   const given = Object.entries(merged).filter(([, value]) => value !== undefined);

@@ -6,7 +6,7 @@ import { losslessCopy } from '../../protocol/json.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Agent } from '../agent/agent.ts';
 import { AGENT_LIMITS } from '../agent/create-options.ts';
-import { assertOptions } from '../base/assert-options.ts';
+import { readOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 import { newId } from '../base/ids.ts';
 import { originOf } from '../session/session.ts';
@@ -28,7 +28,10 @@ export interface ContinuableStartSpec {
   /** Absent: a new unique one. */
   readonly childId?: string;
   readonly request: Omit<SubagentStartRequest, 'label' | 'signal' | 'outputSchema'>;
-  /** Ends the start; once the ids are returned it has no effect. */
+  /**
+   * Ends the start until its task is accepted. From then on the store decides: the call is answered
+   * when it has, whatever the signal says.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -114,7 +117,7 @@ export async function startContinuable(
     persona,
     toolFilter,
   }) as ContinuableDescriptor;
-  const limits = request.limits === undefined ? undefined : { ...request.limits };
+  const { limits } = request;
   const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
   signal.throwIfAborted();
   // Data is all it can bring, so one that does not look at the signal is let go of.
@@ -195,14 +198,12 @@ function begin(
 }
 
 function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
-  const spec = typeof given === 'object' && given !== null ? { ...given } : given;
-  assertOptions('a continuable start', spec, SPEC);
+  const spec = readOptions('a continuable start', given, SPEC);
   for (const key of ['provider', 'label', 'request', 'signal'] as const) {
     if (spec[key] === undefined) throw new ArgumentError(`A continuable start needs "${key}".`);
   }
-  const request = { ...spec.request };
-  assertOptions('the request of a continuable start', request, REQUEST);
-  assertOptions('limits', request.limits ?? {}, AGENT_LIMITS);
+  const request = readOptions('the request of a continuable start', spec.request, REQUEST);
+  const limits = request.limits && readOptions('limits', request.limits, AGENT_LIMITS);
   const { childId = 'new', label } = spec;
   if (childId === '' || childId.length > NAME_CHARS) {
     throw new ArgumentError(`The id of a child takes 1 to ${NAME_CHARS} characters.`);
@@ -210,7 +211,7 @@ function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
   if (label.trim() === '' || label.length > NAME_CHARS) {
     throw new ArgumentError(`The label of a child takes 1 to ${NAME_CHARS} characters.`);
   }
-  return { ...spec, request };
+  return { ...spec, request: { ...request, ...(limits === undefined ? {} : { limits }) } };
 }
 
 function preparationOf(
@@ -239,8 +240,8 @@ function seedOf(
   provider: string,
   answer: ContinuableCreateSpec | undefined,
 ): readonly SessionEvent[] | undefined {
-  assertOptions(`the answer of the provider "${provider}"`, answer, { seed: 'list' });
-  const seed = answer?.seed ?? [];
+  const what = `the answer of the provider "${provider}"`;
+  const { seed = [] } = readOptions<ContinuableCreateSpec>(what, answer, { seed: 'list' });
   if (seed.length === 0) return undefined;
   // The turns of a session are shared as they are: frozen, and known by their very array.
   if (originOf(seed) !== undefined) return seed;

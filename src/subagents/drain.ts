@@ -74,9 +74,11 @@ export async function drainChildren(
     const id = printed(idOf(parent));
     throw new SubagentError('UNAUTHORIZED', `"${id}" is not the live agent of that id.`);
   }
-  const selected = [...new Set(listOf(ids, 'ids of children'))].flatMap(
-    (id) => activations.get(id) ?? [],
-  );
+  for (const id of listOf(ids, 'ids of children')) {
+    if (typeof id === 'string') continue;
+    throw new ArgumentError('A child to be drained is named by a text, its id.');
+  }
+  const selected = [...new Set(ids)].flatMap((id) => activations.get(id) ?? []);
   for (const { id, parentId, ancestry } of selected) {
     if (parentId !== parent.id || !ancestry.has(parent)) throw notYours(id, parent);
   }

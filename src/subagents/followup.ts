@@ -4,7 +4,7 @@ import { ArgumentError, StoreError, SubagentError } from '../../protocol/errors.
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
 import type { Agent, AgentOptions } from '../agent/agent.ts';
-import { assertOptions } from '../base/assert-options.ts';
+import { readOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 import type { Activation } from './activation.ts';
 import { assertParent, notYours, persistence } from './activations.ts';
@@ -16,7 +16,10 @@ import type { ContinuableDescriptor } from './descriptor.ts';
 export interface SubagentFollowupOptions {
   /** Stored with the message. Attribution only: it grants nothing. */
   readonly source: MessageSource;
-  /** Ends the call; once the id is returned it has no effect. */
+  /**
+   * Ends the call until the message is accepted. From then on the store decides: the call is
+   * answered when it has, whatever the signal says.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -145,9 +148,7 @@ function checkedOptions(
   given: SubagentFollowupOptions,
 ): SubagentFollowupOptions {
   if (typeof childId !== 'string') throw new ArgumentError('A child is named by a text, its id.');
-  // Read once: what is checked is what is used.
-  const options = typeof given === 'object' && given !== null ? { ...given } : given;
-  assertOptions('a follow-up', options, OPTIONS);
+  const options = readOptions('a follow-up', given, OPTIONS);
   for (const key of ['source', 'signal'] as const) {
     if (options[key] === undefined) throw new ArgumentError(`A follow-up needs "${key}".`);
   }

@@ -5,7 +5,7 @@ import type { MessageId } from '../../protocol/ids.ts';
 import { MAX_ANSWER_BYTES } from '../../protocol/model-grammar.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
-import { assertOptions } from '../base/assert-options.ts';
+import { readOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 import type { Activations } from './activations.ts';
 import { idOf } from './lineage.ts';
@@ -88,9 +88,7 @@ function checked(
   content: readonly ContentBlock[] | string,
   given: ReportOptions,
 ): ReportOptions & { readonly blocks: readonly ContentBlock[] } {
-  // Read once: what is checked is what counts.
-  const options = typeof given === 'object' && given !== null ? { ...given } : given;
-  assertOptions('a report', options, OPTIONS);
+  const options = readOptions('a report', given, OPTIONS);
   if (!DELIVERIES.includes(options.delivery)) {
     throw new ArgumentError(`A report is delivered as one of: ${DELIVERIES.join(', ')}.`);
   }

@@ -1,10 +1,13 @@
 import type { ContentBlock } from '../../protocol/content.ts';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
+import { assertHeard } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
+import { readOptions } from '../base/assert-options.ts';
 import type { Agents } from '../agent/agents.ts';
 import { systemClock } from '../base/clock.ts';
 import type { Clock } from '../base/clock.ts';
+import { assertListener } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
 import { owned } from '../base/scope.ts';
 import type { Ownership } from '../base/scope.ts';
@@ -59,6 +62,13 @@ export interface SubagentRuntimeOptions {
 
 /** What can be observed of delegation. */
 export type SubagentEvents = ProviderEvents & LifecycleEvents;
+
+const EVENTS: readonly string[] = Object.keys({
+  'subagent/provider-added': true,
+  'subagent/provider-removed': true,
+  'subagent/start': true,
+  'subagent/end': true,
+} satisfies Record<keyof SubagentEvents, true>);
 
 let closing: (subagents: SubagentRuntime) => Promise<void>;
 
@@ -268,16 +278,24 @@ export class SubagentRuntime {
   /**
    * Observe. With `agent`, `subagent/start` and `subagent/end` of that very agent's delegations
    * only; providers belong to nobody and are always told. Returns the disposer.
+   * @throws {ArgumentError} for an event that does not exist, no function, or no agent
    */
   on<T extends keyof SubagentEvents>(
     type: T,
     listener: (payload: SubagentEvents[T]) => unknown,
     options: { readonly agent?: Agent } = {},
   ): () => void {
+    assertListener(EVENTS, type, listener);
+    const { agent } = readOptions('the options of a listener', options, { agent: 'object' });
+    assertHeard(type, agent);
     switch (type) {
       case 'subagent/start':
       case 'subagent/end':
-        return this.#context.lifecycle.on(type, listener as never, options);
+        return this.#context.lifecycle.on(
+          type,
+          listener as never,
+          agent === undefined ? {} : { agent },
+        );
       default:
         return this.#context.providers.observers.on(
           type as keyof ProviderEvents,

@@ -15,6 +15,8 @@ const broken = (key: string): object =>
       throw failure;
     },
   });
+const signalWithout = (method: 'throwIfAborted'): object =>
+  Object.assign(new AbortController().signal, { [method]: undefined });
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
@@ -30,6 +32,11 @@ it.each<[string, unknown, string]>([
   ['a name that every object has', { toString: 1 }, 'Things has no "toString"'],
   ['a text for a list', { words: 'a' }, '"words" of things takes a list.'],
   ['a list that answers nothing', { words: revoked() }, '"words" of things takes a list.'],
+  [
+    'a signal that nobody can ask',
+    { stop: signalWithout('throwIfAborted') },
+    'takes an AbortSignal.',
+  ],
   ['a signal that cannot be read', { stop: broken('addEventListener') }, 'takes an AbortSignal.'],
   ['an option that cannot be read', broken('more'), 'Things has options that cannot be read.'],
 ])('refuses %s', (_, given, words) => {

@@ -32,7 +32,9 @@ export function stubAgent(
   made: { readonly header?: Partial<SessionHeader>; readonly options?: AgentOptions } = {},
 ): Agent {
   const header = { version: 0, id: SessionId(id), createdAt: 0, ...made.header };
-  return { id: SessionId(id), options: made.options ?? {}, session: { header } } as Agent;
+  const { options = {} } = made;
+  // Enough of an agent to be taken for one.
+  return { id: SessionId(id), options, session: { header }, followup() {} } as unknown as Agent;
 }
 
 /** A run whose result the test settles. */

@@ -1,26 +1,30 @@
-import { StoreError } from '../../protocol/errors.ts';
-import type { Clock } from '../base/clock.ts';
-import { deferred } from '../base/deferred.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
+import type { Clock } from './clock.ts';
+import { deferred } from './deferred.ts';
 
-/** For a store that is asked for the first time when nearly all of the time is over. */
+/** For one who is asked for the first time when nearly all of the time is over. */
 const LAST_MS = 1_000;
 
 /**
- * How long those who end wait for their store. It runs from the moment in which an end is
- * decided, whatever else has to be waited for first; what is answered later is dropped.
+ * How long those who end wait for what they do not own: a store, the code of a caller. It runs
+ * from the moment in which an end is decided, whatever else has to be waited for first; what is
+ * answered later is dropped.
  */
 export class Patience {
   readonly #clock: Clock;
   readonly #ms: number;
+  readonly #late: (ms: number) => HarnessError;
   /** When it is over. */
   readonly #ends = new WeakMap<object, { since: number; at: number; isAsked: boolean }>();
 
   /** When somebody was not answered last: who ends since before gets no more time for it. */
   #silentAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock, ms: number) {
+  /** @param late what to say of whoever did not answer within so many milliseconds */
+  constructor(clock: Clock, ms: number, late: (ms: number) => HarnessError) {
     this.#clock = clock;
     this.#ms = ms;
+    this.#late = late;
   }
 
   /** The end of this is decided. Idempotent. */
@@ -34,7 +38,7 @@ export class Patience {
     return this.#ends.has(what);
   }
 
-  /** @throws {StoreError} `STORE_IO` when no answer comes in time */
+  /** @throws {HarnessError} when no answer comes in time */
   async await<T>(what: object, answer: Promise<T>): Promise<T> {
     this.begin(what);
     const end = this.#ends.get(what) as { since: number; at: number; isAsked: boolean };
@@ -45,8 +49,7 @@ export class Patience {
     const late = deferred<never>();
     const refuse = (): void => {
       this.#silentAt = this.#clock.now();
-      const text = `The store did not answer within ${this.#ms} ms of the end that waits for it.`;
-      late.reject(new StoreError('STORE_IO', text));
+      late.reject(this.#late(this.#ms));
     };
     const timer = this.#clock.after(Math.max(0, end.at - now), refuse, true);
     try {
