@@ -2,8 +2,10 @@
  * Group commit. What all sessions appended in one tick goes to the store as one batch; one write
  * is in flight at a time, and what comes meanwhile forms the next. A failed write is kept in
  * order and made again with the next event or flush; a session that alone is refused is written
- * apart from then on, so that its neighbours do not fail with it.
+ * apart from then on, so that its neighbours do not fail with it. A batch of very many sessions is
+ * written in parts, so that other work gets its turn.
  */
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Deferred } from '../base/deferred.ts';
@@ -16,6 +18,8 @@ import { deferred } from '../base/deferred.ts';
 
 /** How long `batched` gathers events before it writes them. */
 export const BATCH_WINDOW_MS = 200;
+/** Sessions in one write. */
+const AT_ONCE = 100;
 
 interface QueueOptions {
   readonly store: SessionPersistence;
@@ -28,6 +32,8 @@ interface QueueOptions {
 interface Waiter {
   readonly upTo: number;
   readonly done: Deferred<void>;
+  /** Somebody is told by it that what they said was accepted. */
+  readonly isAcceptance: boolean;
 }
 
 interface Job {
@@ -61,6 +67,8 @@ export class KeptSession implements Keeping {
   #failure: StoreError | undefined;
   /** Known until the first write is over. */
   #inheritance: Inheritance | undefined;
+  /** As it was when it was given up. */
+  #given: { stored: number; hasRow: boolean; isRefused: boolean } | undefined;
   readonly #checkpointOf: (() => Checkpoint) | undefined;
   #hasCheckpoint: boolean;
   /** The last write failed for this session alone. */
@@ -130,16 +138,16 @@ export class KeptSession implements Keeping {
     if (over !== undefined) return Promise.reject(over);
     if (this.isStored || this.#queue.isBatched) return Promise.resolve();
     if (this.#phase === 'kept') this.#queue.add(this);
-    return this.wait();
+    return this.wait(true);
   }
 
   /** Resolves when everything appended so far is stored. */
-  wait(): Promise<void> {
+  wait(isAcceptance = false): Promise<void> {
     const over = this.#over();
     if (over !== undefined) return Promise.reject(over);
     if (this.isStored) return Promise.resolve();
     const done = deferred<void>();
-    this.#waiters.push({ upTo: this.session.seq, done });
+    this.#waiters.push({ upTo: this.session.seq, done, isAcceptance });
     return done.promise;
   }
 
@@ -174,21 +182,48 @@ export class KeptSession implements Keeping {
       this.#phase = 'held';
       this.#settle(Infinity, error);
     } else if (error.code === 'STALE_EPOCH' || error.code === 'SESSION_NOT_FOUND') {
-      this.#phase = 'lost';
-      this.#settle(Infinity, error);
-      this.#onLost(error);
+      this.lose(error);
     } else {
       this.#settle(upTo, error);
     }
     return isNews;
   }
 
-  /** Nothing of it is written any more. */
+  /** Another owner has it. */
+  lose(error: StoreError): void {
+    if (this.#phase !== 'kept') return;
+    this.#phase = 'lost';
+    this.#failure = error;
+    this.#settle(Infinity, error);
+    this.#onLost(error);
+  }
+
+  /** Nothing of it is written any more, but for what `late` says. */
   giveUp(): void {
+    this.#given = {
+      stored: this.#stored,
+      hasRow: this.#hasRow,
+      isRefused: this.#waiters.some(({ isAcceptance }) => isAcceptance),
+    };
     if (this.#phase !== 'lost') this.#phase = 'gone';
     this.#inheritance = undefined;
     const over = this.#over();
     if (over !== undefined) this.#settle(Infinity, over);
+  }
+
+  /**
+   * What is to be done when a write was kept after all that was in flight while the session was
+   * given up. Its callers were told that it was not:
+   * - `delete`: all that it holds was refused, and a start that was refused leaves no row;
+   * - an append: of all that came later, which takes back what was refused.
+   */
+  late(): 'delete' | StoreAppend | undefined {
+    const { stored, hasRow, isRefused } = this.#given ?? {};
+    if (this.#phase !== 'gone' || !this.#hasRow) return undefined;
+    if (hasRow === false && isRefused === true) return 'delete';
+    if (this.isStored || (hasRow === true && stored === this.#stored)) return undefined;
+    const events = this.session.eventsFrom(this.#stored);
+    return { id: this.session.id, epoch: this.epoch, events, ...this.#checkpoint(events) };
   }
 
   /**
@@ -309,7 +344,10 @@ export class CommitQueue {
 
   async #run(jobs: readonly Job[]): Promise<void> {
     const together = jobs.filter((job) => !job.kept.isApart);
-    if (together.length > 0) await this.#write(together);
+    for (let from = 0; from < together.length; from += AT_ONCE) {
+      if (from > 0) await nextTick();
+      await this.#write(together.slice(from, from + AT_ONCE));
+    }
     for (const job of jobs) if (!together.includes(job)) await this.#write([job]);
     this.#writing = undefined;
     if (this.#isWanted) this.#timer ??= this.#later();

@@ -19,7 +19,7 @@ import { LogCheck } from './log-check.ts';
 import { renamedEvent, renamedHeader } from './renamed.ts';
 import { isSame } from './same-log.ts';
 import { MAX_EVENT_DEPTH } from './session.ts';
-import { FIRST_EPOCH } from './store.ts';
+import { firstEpoch } from './store.ts';
 
 export interface ImportOptions {
   /**
@@ -255,7 +255,7 @@ class Import {
     if ((header.seedLength ?? 0) > events.length) this.#refuse('less was said than was inherited');
     if (isThere) await this.#assertThere(header, events);
     else {
-      await this.#offline.store.append([{ id: header.id, epoch: FIRST_EPOCH, header, events }]);
+      await this.#offline.store.append([{ id: header.id, epoch: firstEpoch(), header, events }]);
       this.#written.push(header.id);
     }
     this.#imported.set(given, header.id);

@@ -1,5 +1,6 @@
 import { StoreError } from '../../protocol/errors.ts';
 import type { Clock } from '../base/clock.ts';
+import { elapsed } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 
 /** For a store that is asked for the first time when nearly all of the time is over. */
@@ -26,7 +27,7 @@ export class Patience {
   /** The end of this is decided. Idempotent. */
   begin(what: object): void {
     if (this.hasBegun(what)) return;
-    const since = this.#clock.now();
+    const since = elapsed(this.#clock);
     this.#ends.set(what, { since, at: since + this.#ms, isAsked: false });
   }
 
@@ -38,13 +39,13 @@ export class Patience {
   async await<T>(what: object, answer: Promise<T>): Promise<T> {
     this.begin(what);
     const end = this.#ends.get(what) as { since: number; at: number; isAsked: boolean };
-    const now = this.#clock.now();
+    const now = elapsed(this.#clock);
     if (!end.isAsked && end.since > this.#silentAt) end.at = Math.max(end.at, now + LAST_MS);
     end.isAsked = true;
     answer.catch(() => {});
     const late = deferred<never>();
     const refuse = (): void => {
-      this.#silentAt = this.#clock.now();
+      this.#silentAt = elapsed(this.#clock);
       const text = `The store did not answer within ${this.#ms} ms of the end that waits for it.`;
       late.reject(new StoreError('STORE_IO', text));
     };
