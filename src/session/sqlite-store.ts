@@ -19,7 +19,6 @@ import type {
   StoreAppend,
   StoredSession,
 } from './store.ts';
-import { StoreError } from '../../protocol/errors.ts';
 import { census } from '../base/census.ts';
 import { systemClock } from '../base/clock.ts';
 import { decodeEvent, decodeHeader, encodeEntry } from './event-codec.ts';
