@@ -250,6 +250,13 @@ describe('a check of a file', () => {
     await store.close();
   });
 
+  it('goes on from the beginning when somebody changed the file meanwhile, and has left', async () => {
+    await using files = await closedFile();
+    const checked = said(files.path);
+    damage(files.path, "UPDATE checkpoint SET body = '{'");
+    expect(await checked).toEqual([expect.stringMatching(/^note unreadable-checkpoint a/)]);
+  });
+
   it('reads what it can where it cannot make a file beside it, and says so', async () => {
     await using files = await closedFile();
     const copy = join(files.folder, 'copy.db');
