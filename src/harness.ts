@@ -223,6 +223,7 @@ export async function buildHarness(
   const projections: SessionProjections = new SessionProjections({
     logger,
     onEvent: (listener) => sessions.observers.on('session/event', listener),
+    read: (id, signal) => coldFolds.coldSnapshot(id, signal),
   });
   const patienceMs = stopGraceMs + STUCK_MS;
   const sessions = new Sessions({ store, clock, logger, durability, patienceMs, projections });
@@ -230,7 +231,7 @@ export async function buildHarness(
   projections.register(subagentTiming);
   const entry = foldEntry();
   const offload = entry && new Offload({ entry, clock, logger });
-  const coldFolds = new ColdFolds({ sessions, projections, logger, offload });
+  const coldFolds: ColdFolds = new ColdFolds({ sessions, projections, logger, offload });
   let workerHost!: WorkerHost;
   const hooks = new AgentHookChains();
   const agents: Agents = new Agents({

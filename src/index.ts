@@ -86,7 +86,11 @@ export { subagentTool } from './subagent-tools/subagent.ts';
 export type { SubagentToolConfig } from './subagent-tools/subagent.ts';
 
 export type { ProjectionSnapshot, ProjectionUnit } from './session/projections/projection.ts';
-export type { ProjectionChange, SessionProjections } from './session/projections/registry.ts';
+export type {
+  ProjectionChange,
+  ReadProjections,
+  SessionProjections,
+} from './session/projections/registry.ts';
 export type { Session } from './session/session.ts';
 export type { Durability, SessionObservations, Sessions } from './session/sessions.ts';
 export type {

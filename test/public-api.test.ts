@@ -28,7 +28,7 @@ const entries: readonly {
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec
-      CreateAgentOptions CreateHostOptions DamagedSession Durability ErrorCode ExportedSessions Failure FollowOptions Following Harness HarnessEvents ImportOptions RemoveOptions StoreFinding
+      CreateAgentOptions CreateHostOptions DamagedSession Durability ErrorCode ExportedSessions Failure FollowOptions Following Harness HarnessEvents ImportOptions ReadProjections RemoveOptions StoreFinding
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage

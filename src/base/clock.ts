@@ -7,15 +7,23 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Milliseconds that nobody sets back or forward, from some moment on. Absent: `now`. */
+  elapsed?(): number;
   /** A timer that does not keep the process alive, unless that is asked for. */
   after(ms: number, run: () => void, keepsAlive?: boolean): Timer;
 }
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after(ms, run, keepsAlive = false) {
     const handle = setTimeout(run, ms);
     if (!keepsAlive) handle.unref();
     return { cancel: () => clearTimeout(handle) };
   },
 };
+
+/** For how long something lasts: of two readings of one clock. */
+export function elapsed(clock: Clock): number {
+  return clock.elapsed?.() ?? clock.now();
+}

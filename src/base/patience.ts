@@ -1,5 +1,6 @@
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { Clock } from './clock.ts';
+import { elapsed } from './clock.ts';
 import { deferred } from './deferred.ts';
 
 /** For one who is asked for the first time when nearly all of the time is over. */
@@ -30,7 +31,7 @@ export class Patience {
   /** The end of this is decided. Idempotent. */
   begin(what: object): void {
     if (this.hasBegun(what)) return;
-    const since = this.#clock.now();
+    const since = elapsed(this.#clock);
     this.#ends.set(what, { since, at: since + this.#ms, isAsked: false });
   }
 
@@ -42,13 +43,13 @@ export class Patience {
   async await<T>(what: object, answer: Promise<T>): Promise<T> {
     this.begin(what);
     const end = this.#ends.get(what) as { since: number; at: number; isAsked: boolean };
-    const now = this.#clock.now();
+    const now = elapsed(this.#clock);
     if (!end.isAsked && end.since > this.#silentAt) end.at = Math.max(end.at, now + LAST_MS);
     end.isAsked = true;
     answer.catch(() => {});
     const late = deferred<never>();
     const refuse = (): void => {
-      this.#silentAt = this.#clock.now();
+      this.#silentAt = elapsed(this.#clock);
       late.reject(this.#late(this.#ms));
     };
     const timer = this.#clock.after(Math.max(0, end.at - now), refuse, true);

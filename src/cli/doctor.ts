@@ -5,13 +5,16 @@ import { EXIT, UsageError } from './exit-codes.ts';
 import { cleanLine } from './text.ts';
 
 const ADVICE: Readonly<Record<StoreFinding['kind'], string | undefined>> = {
-  'damaged-file': 'Restore a copy. What can be read still can be exported from it.',
+  'damaged-file': 'Restore a copy. What can be read still can be exported: `sessions.exportLines`.',
   'old-format': undefined,
-  'orphan-rows': 'They only take room.',
-  'unreadable-header': 'The session cannot be resumed; a newer version may read it. Or remove it.',
+  'unread-part': 'Check a copy of both files.',
+  'orphan-rows': 'Their session is lost. Restore a copy.',
+  'unreadable-header': 'The session cannot be resumed. Restore a copy, or remove it.',
   'wrong-row': 'The session cannot be trusted. Restore a copy, or remove it.',
+  'wrong-place':
+    'Its own log is whole. Export it and what is below it, remove it, and import the lines again.',
   'parent-missing': undefined,
-  'unreadable-event': 'The session cannot be resumed; a newer version may read it. Or remove it.',
+  'unreadable-event': 'The session cannot be resumed. Restore a copy, or remove it.',
   'missing-events': 'The session cannot be resumed. Restore a copy, or remove it.',
   'wrong-length': 'The session cannot be resumed. Restore a copy, or remove it.',
   'broken-log': 'The session cannot be resumed. Restore a copy, or remove it.',
@@ -19,7 +22,7 @@ const ADVICE: Readonly<Record<StoreFinding['kind'], string | undefined>> = {
   'waiting-messages': undefined,
   held: undefined,
   'held-by-the-dead': undefined,
-  'leading-checkpoint': 'A listing may show what never was. Restore a copy, or remove the session.',
+  'leading-checkpoint': undefined,
   'unreadable-checkpoint': undefined,
 };
 
@@ -42,19 +45,18 @@ export async function examine(
     for (const finding of found) stdout.write(`${JSON.stringify(finding)}\n`);
   } else {
     for (const finding of found) stdout.write(`${cleanLine(inWords(finding))}\n`);
-    const sums = [
-      amount(errors, 'error'),
-      amount(count('warning'), 'warning'),
-      amount(count('note'), 'note'),
-    ];
-    const verdict = errors === 0 ? 'Nothing is wrong' : 'Something is wrong';
-    stdout.write(`${verdict}: ${sums.join(', ')}.\n`);
+    const [warnings, notes] = [count('warning'), count('note')];
+    const sums = [amount(errors, 'error'), amount(warnings, 'warning')];
+    if (notes > 0) sums.push(amount(notes, 'note'));
+    const text = sums.join(', ');
+    stdout.write(`${text.charAt(0).toUpperCase()}${text.slice(1)}.\n`);
   }
   return errors === 0 ? EXIT.completed : EXIT.failed;
 }
 
 function inWords({ severity, kind, session, text }: StoreFinding): string {
-  const advice = ADVICE[kind];
+  const isHarmless = kind === 'orphan-rows' && severity !== 'error';
+  const advice = isHarmless ? 'Nothing is lost with that.' : ADVICE[kind];
   const where = session === undefined ? '' : ` session ${session}:`;
   return `${severity}:${where} ${text}${advice === undefined ? '' : ` ${advice}`}`;
 }

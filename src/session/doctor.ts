@@ -5,6 +5,7 @@ import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { StoreFinding } from './log-exam.ts';
 import type { SessionPersistence } from './store.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { assertSignal } from '../base/assert-options.ts';
 import { leads, LogExam, orphan, unreadableHeader } from './log-exam.ts';
 import { checkFile } from './sqlite-check.ts';
 
@@ -12,7 +13,9 @@ const PAGE = 256;
 
 /**
  * Check a store: an SQLite file by its path, also one that another process has open, or a store
- * of your own as far as its methods tell. Nothing is written and nothing is taken over.
+ * of your own as far as its methods tell. Nothing is written, no file is made beside it, and
+ * nothing is taken over. SQLite keeps no checksums: words that were altered where they stand, so
+ * that they are words still, are not found.
  *
  * @throws {StoreError} when it is no store, or cannot be opened
  * @throws {ArgumentError}
@@ -21,6 +24,10 @@ export async function checkStore(
   store: string | SessionPersistence,
   signal?: AbortSignal,
 ): Promise<readonly StoreFinding[]> {
+  assertSignal('checkStore', signal);
+  if (store === ':memory:' || store === '') {
+    throw new ArgumentError('What is checked is a file: a store in memory has none.');
+  }
   if (typeof store === 'string') return checkFile(store, signal);
   if (typeof (store as Partial<SessionPersistence> | null)?.list !== 'function') {
     throw new ArgumentError('checkStore takes the path of a file, or a store.');
@@ -56,7 +63,7 @@ async function checkLog(
     }
     const checkpoint = (await store.checkpoints?.([id], signal))?.get(id);
     if (checkpoint !== undefined && checkpoint.seq >= length) {
-      exam.find('error', 'leading-checkpoint', leads(checkpoint.seq, length));
+      exam.find('warning', 'leading-checkpoint', leads(checkpoint.seq, length));
     }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;

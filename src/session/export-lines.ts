@@ -158,10 +158,9 @@ async function* pagesOf(
     if (signal?.aborted === true) throw signal.reason;
     let page = live?.eventsFrom(seq, Math.min(seq + PAGE, end));
     if (page === undefined) {
-      // A session of this id that came after it is another one, whatever its log says.
-      if (isRemoved()) throw notFound(id);
       const before = last === undefined ? 0 : 1;
       const read = await store.readFrom(id, seq - before, signal, before + PAGE);
+      // A session of this id that came after it is another one, whatever its log says.
       if (isRemoved()) throw notFound(id);
       if (last !== undefined) assertSameLog(id, last, read[0]);
       page = read.slice(before);

@@ -7,7 +7,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Offline } from './offline.ts';
-import { printed } from '../../protocol/error-record.ts';
+import { printed, toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { frozenCopy, isPlainObject } from '../../protocol/json.ts';
@@ -19,7 +19,7 @@ import { LogCheck } from './log-check.ts';
 import { renamedEvent, renamedHeader } from './renamed.ts';
 import { isSame } from './same-log.ts';
 import { MAX_EVENT_DEPTH } from './session.ts';
-import { FIRST_EPOCH } from './store.ts';
+import { firstEpoch } from './store.ts';
 
 export interface ImportOptions {
   /**
@@ -255,7 +255,7 @@ class Import {
     if ((header.seedLength ?? 0) > events.length) this.#refuse('less was said than was inherited');
     if (isThere) await this.#assertThere(header, events);
     else {
-      await this.#offline.store.append([{ id: header.id, epoch: FIRST_EPOCH, header, events }]);
+      await this.#offline.store.append([{ id: header.id, epoch: firstEpoch(), header, events }]);
       this.#written.push(header.id);
     }
     this.#imported.set(given, header.id);
@@ -302,9 +302,10 @@ const exists = (id: SessionId): ArgumentError =>
 function staysBehind(ids: readonly SessionId[], cause: unknown, error: unknown): StoreError {
   const names = ids.slice(0, NAMED).map((id) => `\`${id}\``);
   const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : '';
+  const why = toErrorRecord(error).message;
   return new StoreError(
     'STORE_IO',
-    `The import failed and could not be taken back; these stay: ${names.join(', ')}${more}.`,
-    { cause: new AggregateError([cause, error]) },
+    `The import failed, and these of it stay: ${names.join(', ')}${more}. They could not be taken back: ${why}`,
+    { cause },
   );
 }

@@ -1,6 +1,7 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { InboxTarget, SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { LogCheck } from './log-check.ts';
 
 /**
@@ -11,10 +12,12 @@ export interface StoreFinding {
   readonly severity: 'error' | 'warning' | 'note';
   readonly kind:
     | 'damaged-file'
+    | 'unread-part'
     | 'old-format'
     | 'orphan-rows'
     | 'unreadable-header'
     | 'wrong-row'
+    | 'wrong-place'
     | 'parent-missing'
     | 'unreadable-event'
     | 'missing-events'
@@ -49,23 +52,29 @@ export class LogExam {
   /** The next one that is there, whether or not it can be read. */
   take(seq: number, read: () => SessionEvent): void {
     if (seq !== this.#next) {
-      const what = seq > this.#next ? `${this.#next} to ${seq - 1}` : String(seq);
-      this.find('error', 'missing-events', `The numbers do not go on at event ${what}.`);
+      const isOne = seq <= this.#next + 1;
+      const what = isOne
+        ? `event ${Math.min(seq, this.#next)}`
+        : `events ${this.#next} to ${seq - 1}`;
+      this.find('error', 'missing-events', `The numbers do not go on at ${what}.`);
     }
     this.#next = Math.max(this.#next, seq + 1);
     let event: SessionEvent;
     try {
       event = read();
     } catch (error) {
-      const why = toErrorRecord(error).message;
-      this.find('error', 'unreadable-event', `Event ${seq} cannot be read: ${why}`);
+      this.find('error', 'unreadable-event', `Event ${seq} cannot be read: ${whyOf(error)}`);
       return;
     }
     // What comes after a hole cannot be judged.
     if (this.#found.size > 0) return;
     const problem = this.#check.problem(event) ?? this.#inboxProblem(event);
     if (problem !== undefined) {
-      this.find('error', 'broken-log', `Event ${seq} does not fit what is before it: ${problem}.`);
+      this.find(
+        'error',
+        'broken-log',
+        sentence(`Event ${seq} does not fit what is before it: ${problem}`),
+      );
     }
   }
 
@@ -78,7 +87,7 @@ export class LogExam {
   /** @param length how many events there are to be, as far as that is known elsewhere */
   end(length: number | undefined, isHeld: boolean): readonly StoreFinding[] {
     if (length !== undefined && length !== this.#next) {
-      const text = `It is said to have ${length} events, and has ${this.#next}.`;
+      const text = `It is said to have ${countOf(length, 'event')}, and has ${this.#next}.`;
       this.find('error', 'wrong-length', text);
     }
     if (this.#found.size === 0) {
@@ -109,7 +118,7 @@ export class LogExam {
 }
 
 export function unreadableHeader(session: SessionId, error: unknown): StoreFinding {
-  const text = `Its header cannot be read: ${toErrorRecord(error).message}`;
+  const text = `Its header cannot be read: ${whyOf(error)}`;
   return { severity: 'error', kind: 'unreadable-header', session, text };
 }
 
@@ -122,5 +131,18 @@ export function orphan(
   return [{ severity: 'note', kind: 'parent-missing', session, text }];
 }
 
+/** A checkpoint that knows of what is not in the log: nobody uses it. */
 export const leads = (seq: number, length: number): string =>
-  `Its checkpoint knows of event ${seq}, and the log has ${length}.`;
+  `Its checkpoint knows of event ${seq}, and the log has ${countOf(length, 'event')}. It is ignored, and made again.`;
+
+/** What an error says, and whether anything but a copy can help. */
+function whyOf(error: unknown): string {
+  const isNewer = error instanceof StoreError && error.code === 'STORE_FORMAT_UNSUPPORTED';
+  const text = sentence(toErrorRecord(error).message);
+  return isNewer ? `${text} A newer version may read it.` : text;
+}
+
+export const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+export const countOf = (count: number, what: string): string =>
+  `${count} ${what}${count === 1 ? '' : 's'}`;

@@ -104,7 +104,10 @@ export class MemoryStore implements SessionPersistence {
     // All are checked before any is taken: one refusal refuses the batch.
     for (const entry of batch) {
       const kept = this.#sessions.get(entry.id);
-      const problem = appendProblem(entry, kept && { ...kept, length: kept.events.length });
+      const problem = appendProblem(
+        entry,
+        kept && { ...kept, length: kept.events.length, isOurs: true },
+      );
       if (problem !== undefined) throw problem;
     }
     for (const { id, epoch, header, events, checkpoint } of batch) {

@@ -7,7 +7,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
-import type { Inheritance } from './commit-queue.ts';
+import type { Inheritance } from './kept-session.ts';
 import type { SessionMeta } from './header.ts';
 import type { SessionObservations } from './observations.ts';
 import type { SessionProjections } from './projections/registry.ts';
@@ -20,13 +20,15 @@ import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { Patience } from '../base/patience.ts';
 import { assertTornDown } from '../base/teardown.ts';
-import { CommitQueue, KeptSession, unanswered } from './commit-queue.ts';
+import { CommitQueue, unanswered } from './commit-queue.ts';
 import { newHeader } from './header.ts';
+import { KeptSession } from './kept-session.ts';
 import { LogWatches } from './log-watches.ts';
+import { Partings } from './partings.ts';
 import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
 import { originOf, Session } from './session.ts';
-import { FIRST_EPOCH } from './store.ts';
+import { firstEpoch } from './store.ts';
 import { StoredSessions } from './stored-sessions.ts';
 
 export type { SessionObservations } from './observations.ts';
@@ -66,6 +68,7 @@ export class Sessions extends StoredSessions {
   /** Stored sessions that were loaded and have not left; `undefined` while one is loading. */
   readonly #loaded = new Map<SessionId, Session | undefined>();
   readonly #leaving = new Map<SessionId, Promise<void>>();
+  readonly #partings: Partings;
   #findMissed: FindMissed | undefined;
   #closing: Promise<void> | undefined;
 
@@ -88,6 +91,12 @@ export class Sessions extends StoredSessions {
     this.#folds = new KeptFolds(store, options.projections);
     this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
+    this.#partings = new Partings(store, this.#queue);
+    store.onLost?.((id, epoch, error) => {
+      for (const kept of this.#kept.values()) {
+        if (kept.session.id === id && kept.epoch === epoch) kept.lose(error);
+      }
+    });
   }
 
   get(id: SessionId): Session | undefined {
@@ -120,7 +129,7 @@ export class Sessions extends StoredSessions {
       throw new ArgumentError(`The seed of session \`${id}\` ends inside a turn.`);
     }
     const inheritance = seed && this.#inheritanceOf(seed);
-    this.#keep(session, { epoch: FIRST_EPOCH, stored: undefined, inheritance });
+    this.#keep(session, { epoch: firstEpoch(), stored: undefined, inheritance });
     if (seed !== undefined) markEndOfSeed(session);
     return session;
   }
@@ -267,9 +276,10 @@ export class Sessions extends StoredSessions {
       this.#patience.await(this, answer).catch((error: unknown) => void failures.push(error));
     const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
-    await inTime(this.#queue.settled());
     this.watches.close();
-    await inTime(this.store.close());
+    // It closes when the last of them has parted, whether or not that is still waited for.
+    const parted = this.#partings.over().then(() => this.#queue.settled());
+    await inTime(parted.then(() => this.store.close()));
     assertTornDown('The store', failures);
   }
 
@@ -292,14 +302,10 @@ export class Sessions extends StoredSessions {
   }
 
   async #giveUp(kept: KeptSession, why?: unknown): Promise<void> {
-    const { session, phase } = kept;
-    kept.giveUp(why);
-    this.#queue.remove(kept);
+    const { session } = kept;
     this.#kept.delete(session);
     try {
-      // A write of it may be in flight: the lease outlives it.
-      if (phase !== 'held') await this.#queue.settled();
-      if (kept.hasRow && phase !== 'lost') await this.store.release([session.id]);
+      await this.#partings.begin(kept, why);
     } finally {
       if (this.#loaded.get(session.id) === session) this.#loaded.delete(session.id);
     }
@@ -355,6 +361,7 @@ export class Sessions extends StoredSessions {
 
   protected async reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void> {
     await this.left(id, signal);
+    await raceSignal(this.#partings.over(id), signal);
     signal?.throwIfAborted();
     this.assertOpen();
     if (this.#live.has(id) || this.#loaded.has(id)) {

@@ -23,6 +23,7 @@ export class Sql {
   #values: readonly SqlValue[] = [];
   #rows: SqlValue[][] = [];
   #isInTransaction = false;
+  #isCommitFailed = false;
 
   constructor(connection: SqlConnection) {
     this.#connection = connection;
@@ -57,15 +58,24 @@ export class Sql {
     }
   }
 
+  /** The last transaction came as far as its commit, and that failed. */
+  get isCommitFailed(): boolean {
+    return this.#isCommitFailed;
+  }
+
   /** One transaction that may write: all that `operation` runs, or nothing of it. */
   transaction<T>(operation: () => T): T {
+    this.#isCommitFailed = false;
     this.run('BEGIN IMMEDIATE');
     this.#isInTransaction = true;
+    let isCommitting = false;
     try {
       const result = operation();
+      isCommitting = true;
       this.run('COMMIT');
       return result;
     } catch (error) {
+      this.#isCommitFailed = isCommitting;
       try {
         // SQLite may have done so by itself, as it does when the disk is full.
         if (this.#connection.isTransaction) this.run('ROLLBACK');

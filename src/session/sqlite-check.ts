@@ -2,8 +2,9 @@
  * Looks at a SQLite file of sessions without being its user: a connection that only reads, one
  * reading of the whole, no lease taken. What a store would refuse to open is told as it is.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { setImmediate as nextTick } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
@@ -11,7 +12,7 @@ import type { StoreFinding } from './log-exam.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { decodeCheckpoint, decodeEvent, decodeHeader } from './event-codec.ts';
-import { leads, LogExam, orphan, unreadableHeader } from './log-exam.ts';
+import { countOf, leads, LogExam, orphan, sentence, unreadableHeader } from './log-exam.ts';
 import { Sql } from './sql.ts';
 import { toStoreError } from './sqlite-errors.ts';
 import { SCHEMA_VERSION, versionOf } from './sqlite-schema.ts';
@@ -19,6 +20,8 @@ import { heldElsewhere, newOwner } from './store-owner.ts';
 
 const BUSY_MS = 5_000;
 const PAGE = 200;
+/** Readings of a file that others open and close again all the while. */
+const ALONE_TRIES = 3;
 /** Complaints of the database about itself that are told. */
 const COMPLAINTS = 20;
 
@@ -50,8 +53,41 @@ export async function checkFile(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly StoreFinding[]> {
-  const { database, sql, version } = open(path);
+  for (let tries = 0; ; tries++) {
+    // Nobody has it open: it is read as it lies there, or SQLite would make two files beside it.
+    const isAlone = tries < ALONE_TRIES && !isThere(`${path}-wal`);
+    const before = stateOf(path);
+    const found = await checkOpened(path, open(path, isAlone), signal);
+    // Somebody opened it meanwhile: then what was read need not be of one moment.
+    if (isAlone && (isThere(`${path}-wal`) || stateOf(path) !== before)) continue;
+    return found;
+  }
+}
+
+const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
+
+function stateOf(path: string): string {
+  const { mtimeMs, size, ino } = statSync(path, { throwIfNoEntry: false }) ?? {};
+  return [mtimeMs, size, ino].join(' ');
+}
+
+interface Opened {
+  readonly database: InstanceType<typeof DatabaseSync>;
+  readonly sql: Sql;
+  readonly version: number;
+  /** The part beside the file could not be read. */
+  readonly isPart?: boolean;
+}
+
+async function checkOpened(
+  path: string,
+  { database, sql, version, isPart = false }: Opened,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoreFinding[]> {
   const found: StoreFinding[] = [];
+  if (isPart) {
+    found.push({ severity: 'warning', kind: 'unread-part', text: unreadPart(path) });
+  }
   try {
     // One reading of all that follows, whatever others write meanwhile.
     sql.run('BEGIN DEFERRED');
@@ -59,7 +95,7 @@ export async function checkFile(
     await checkSessions(sql, version, found, signal);
   } catch (error) {
     if (signal?.aborted === true && error === signal.reason) throw error;
-    const text = `It cannot be read any further: ${toErrorRecord(error).message}`;
+    const text = sentence(`It cannot be read any further: ${toErrorRecord(error).message}`);
     found.push({ severity: 'error', kind: 'damaged-file', text });
   } finally {
     database.close();
@@ -67,17 +103,49 @@ export async function checkFile(
   return found;
 }
 
-function open(path: string): {
-  database: InstanceType<typeof DatabaseSync>;
-  sql: Sql;
-  version: number;
-} {
-  const what = `Cannot open the store at ${path}`;
+function open(path: string, isAlone: boolean): Opened {
+  if (!isThere(path)) {
+    const text = `Cannot open the store at ${path}: the file does not exist.`;
+    throw new StoreError('STORE_IO', text);
+  }
+  try {
+    return openAs(path, isAlone);
+  } catch (error) {
+    if (isAlone || !isShut(error)) throw error;
+    return openPart(path);
+  }
+}
+
+/** Where no file can be made beside it, the part that is there already cannot be read. */
+function openPart(path: string): Opened {
+  try {
+    return { ...openAs(path, true), isPart: true };
+  } catch (error) {
+    throw new StoreError('STORE_READ_ONLY', `${unreadPart(path)} Check a copy of both.`, {
+      cause: error,
+    });
+  }
+}
+
+const unreadPart = (path: string): string =>
+  `What was written last is in ${path}-wal, and cannot be read where nothing can be written.`;
+
+/** SQLite says that the database is read-only, or that a file cannot be opened. */
+function isShut(error: unknown): boolean {
+  const { errcode = 0 } = ((error as Error).cause ?? {}) as { errcode?: number };
+  return [8, 14].includes(errcode & 0xff);
+}
+
+/** @param isStill nobody writes it: it is read as if it could not be, without locks */
+function openAs(path: string, isStill: boolean): Opened {
   let database: InstanceType<typeof DatabaseSync> | undefined;
   try {
     // Says why, when it cannot be.
     readFirst(path);
-    database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+    const url = pathToFileURL(path);
+    url.searchParams.set('immutable', '1');
+    const options = { readOnly: true, timeout: BUSY_MS };
+    database = new DatabaseSync(isStill ? url : path, options);
     const sql = new Sql(database);
     const version = versionOf(sql, path);
     if (version === 0) {
@@ -86,7 +154,7 @@ function open(path: string): {
     return { database, sql, version };
   } catch (error) {
     database?.close();
-    throw toStoreError(error, what);
+    throw toStoreError(error, `Cannot open the store at ${path}`);
   }
 }
 
@@ -108,11 +176,15 @@ function* checkDatabase(sql: Sql, version: number): Iterable<StoreFinding> {
     `SELECT give(integrity_check) FROM pragma_integrity_check LIMIT ${COMPLAINTS}`,
   );
   for (const [text] of complaints) {
-    if (text !== 'ok') yield { severity: 'error', kind: 'damaged-file', text: `${String(text)}.` };
+    if (text !== 'ok')
+      yield { severity: 'error', kind: 'damaged-file', text: sentence(String(text)) };
   }
   for (const [table, count] of sql.run(ORPHANS)) {
-    const text = `${String(count)} rows of \`${String(table)}\` belong to no session.`;
-    yield { severity: 'warning', kind: 'orphan-rows', text };
+    // Events without their session are what was said in it; a checkpoint can be made again.
+    const severity = table === 'event' ? 'error' : 'warning';
+    const belong = count === 1 ? 'belongs' : 'belong';
+    const text = `${countOf(Number(count), 'row')} of \`${String(table)}\` ${belong} to no session.`;
+    yield { severity, kind: 'orphan-rows', text };
   }
 }
 
@@ -159,7 +231,7 @@ async function checkSession(
   if (header !== undefined && (header.id !== id || header.createdAt !== createdAt)) {
     exam.find('error', 'wrong-row', `Its row and its header are of different sessions.`);
   } else if (header !== undefined && !isAt(header, place)) {
-    exam.find('error', 'wrong-row', 'Its row and its header put it in different places.');
+    exam.find('error', 'wrong-place', placeProblem(header, place));
   }
   let last = Number.MIN_SAFE_INTEGER;
   for (;;) {
@@ -179,6 +251,21 @@ async function checkSession(
   }
 }
 
+function placeProblem(
+  { parentSession, origin, seedLength }: SessionHeader,
+  [parent, ...rest]: readonly unknown[],
+): string {
+  if ((parentSession ?? null) !== parent) {
+    const [said, is] = [parent, parentSession].map((id) =>
+      typeof id === 'string' ? `\`${id}\`` : 'none',
+    );
+    const missing = parentSession === undefined ? '' : ": it is missing from its parent's listing";
+    return `Its row says that its parent is ${said}, and its header ${is}${missing}.`;
+  }
+  const what = (origin ?? null) === rest[0] ? `inherited ${seedLength ?? 0} events` : 'was made';
+  return `Its row and its header differ in how it ${what}: listings show it otherwise than it is.`;
+}
+
 /** Whether listings, which read rows alone, find it where its header says it is. */
 function isAt(
   { parentSession, origin, seedLength }: SessionHeader,
@@ -196,7 +283,7 @@ function checkpointProblem(
 ): StoreFinding | undefined {
   if (seq >= length) {
     const text = leads(seq, length);
-    return { severity: 'error', kind: 'leading-checkpoint', session, text };
+    return { severity: 'warning', kind: 'leading-checkpoint', session, text };
   }
   if (decodeCheckpoint(seq, body) !== undefined) return undefined;
   const text = 'Its checkpoint cannot be read; it is made again.';
@@ -206,7 +293,7 @@ function checkpointProblem(
 function leaseOf(session: SessionId, text: string, leaseUntil: number): StoreFinding {
   const holder = heldElsewhere(session, text, leaseUntil, newOwner(), Date.now());
   if (holder !== undefined) {
-    return { severity: 'note', kind: 'held', session, text: holder.message };
+    return { severity: 'note', kind: 'held', session, text: sentence(holder.message) };
   }
   const over =
     'Whoever held it is gone without giving it back; it is taken over when it is resumed.';

@@ -32,6 +32,20 @@ export function isBusy(error: unknown): boolean {
   return typeof errcode === 'number' && (errcode & 0xff) === 5;
 }
 
+/** `SQLITE_IOERR_WRITE`; `SQLITE_IOERR_FSYNC` */
+const [WRITE, SYNC] = [10 | (3 << 8), 10 | (4 << 8)];
+
+/** Whether a commit that failed so may have written all that it had to. */
+export function mayBeWritten(error: unknown): boolean {
+  const { errcode } = (error ?? {}) as { errcode?: unknown };
+  return typeof errcode === 'number' && (errcode & 0xff) === 10 && errcode !== WRITE;
+}
+
+/** Whether all was written, and only the disk did not say that it has it. */
+export function isSyncFailure(error: unknown): boolean {
+  return ((error ?? {}) as { errcode?: unknown }).errcode === SYNC;
+}
+
 /** One `StoreError` for whatever went wrong while doing `what`. A `StoreError` stays itself. */
 export function toStoreError(error: unknown, what: string): StoreError {
   if (error instanceof StoreError) return error;

@@ -6,11 +6,13 @@
 import { closeSync, openSync } from 'node:fs';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
+import type { StoreErrorCode } from '../../protocol/errors.ts';
 import type { Clock } from '../base/clock.ts';
 import type { SqlValue } from './sql.ts';
 import { StoreError } from '../../protocol/errors.ts';
-import { isBusy, toStoreError } from './sqlite-errors.ts';
-import { migrate } from './sqlite-schema.ts';
+import { elapsed } from '../base/clock.ts';
+import { isBusy, isSyncFailure, mayBeWritten, toStoreError } from './sqlite-errors.ts';
+import { migrate, SCHEMA_VERSION } from './sqlite-schema.ts';
 import { Sql } from './sql.ts';
 
 /** How long a call waits for a lock that another process holds. */
@@ -54,7 +56,7 @@ export class SqliteFile {
 
   /** What one statement gives. Does not wait for what is being written. @throws {StoreError} */
   read(statement: string, ...values: readonly SqlValue[]): Promise<Rows> {
-    const until = this.#clock.now() + BUSY_MS;
+    const until = elapsed(this.#clock) + BUSY_MS;
     return this.#patiently(`Cannot read the store at ${this.path}`, until, () => {
       if (this.#isClosing) throw this.#isOver();
       return this.sql.run(statement, ...values);
@@ -64,7 +66,7 @@ export class SqliteFile {
   /**
    * One transaction, after those that were asked for before it. `operation` may run more than
    * once, so it changes nothing but the file. `onKept` runs in the same span as the commit:
-   * nothing comes between.
+   * nothing comes between. When writes wait for each other, other work gets a turn in between.
    * @throws {StoreError}
    */
   write<T>(operation: () => T, onKept: (result: T) => void = () => {}): Promise<T> {
@@ -95,18 +97,18 @@ export class SqliteFile {
   }
 
   /**
-   * Refuse what is new, wait for what is being written, do `last` if it can be done, and let go.
-   * Idempotent.
+   * Refuse what is new, wait for what is being written, do `last` if it can be done, again as long
+   * as it says that there is more, and let go. Idempotent.
    */
-  close(last: () => void): Promise<void> {
+  close(last: () => boolean): Promise<void> {
     this.#closed ??= this.#close(last);
     return this.#closed;
   }
 
-  async #close(last: () => void): Promise<void> {
+  async #close(last: () => boolean): Promise<void> {
     this.#isClosing = true;
     try {
-      await this.#inTurn(last);
+      while (await this.#inTurn(last)) await nextTick();
     } catch {
       // A file that cannot be written now is let go of all the same.
     }
@@ -125,10 +127,16 @@ export class SqliteFile {
 
   /** The bound counts from the call: behind a lock that stays, all give up together. */
   #inTurn<T>(run: () => T): Promise<T> {
-    const until = this.#clock.now() + BUSY_MS;
+    const until = elapsed(this.#clock) + BUSY_MS;
     const what = `Cannot write the store at ${this.path}`;
-    const begin = (): Promise<T> => this.#patiently(what, until, run);
-    const done = this.#tail === undefined ? begin() : this.#tail.then(begin);
+    const begin = async (): Promise<T> => {
+      try {
+        return await this.#patiently(what, until, run);
+      } catch (error) {
+        throw this.sql.isCommitFailed ? await this.#undone(error as StoreError) : error;
+      }
+    };
+    const done = this.#tail === undefined ? begin() : this.#tail.then(() => nextTick()).then(begin);
     const tail = done
       .catch(() => {})
       .then(() => {
@@ -138,13 +146,34 @@ export class SqliteFile {
     return done;
   }
 
+  /**
+   * A commit that failed in its fsync is whole in the write-ahead log: though nobody sees it now,
+   * it would count after a crash. Another transaction is written in its place, one that changes
+   * nothing, before the refusal is told. The end of the process finds only that, whether or not
+   * the disk says that it has it; what a disk that fails so shows after a power cut, nobody knows.
+   */
+  async #undone(refusal: StoreError): Promise<StoreError> {
+    if (!mayBeWritten(refusal.cause)) return refusal;
+    try {
+      await this.#patiently('', elapsed(this.#clock) + BUSY_MS, () => {
+        this.sql.transaction(() => this.sql.run(`PRAGMA user_version = ${SCHEMA_VERSION}`));
+      });
+    } catch (error) {
+      if (!isSyncFailure((error as StoreError).cause)) {
+        const text = `${refusal.message} Whether it was kept is unknown until the file is read again after this process.`;
+        return new StoreError(refusal.code as StoreErrorCode, text, { cause: refusal.cause });
+      }
+    }
+    return refusal;
+  }
+
   /** The first try is made in the span of the call. */
   async #patiently<T>(what: string, until: number, run: () => T): Promise<T> {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
       try {
         return run();
       } catch (error) {
-        if (!isBusy(error) || this.#clock.now() >= until) throw toStoreError(error, what);
+        if (!isBusy(error) || elapsed(this.#clock) >= until) throw toStoreError(error, what);
       }
       await new Promise<void>((resume) => void this.#clock.after(pause, resume, true));
     }

@@ -23,10 +23,15 @@ type SessionColumns = [number, Uint8Array, number, number, string | null, number
 /** SQLite would take the part before a zero for the whole name; no session is called so. */
 export const isNameless = (id: string): boolean => id.includes('\0');
 
-export function toRow([row]: readonly (readonly SqlValue[])[]): SessionRow | undefined {
+function toRow([row]: readonly (readonly SqlValue[])[]): SessionRow | undefined {
   if (row === undefined) return undefined;
   const [key, header, length, epoch, owner, leaseUntil] = row as SessionColumns;
   return { key, header, length, epoch, owner, leaseUntil };
+}
+
+/** For what runs inside of a transaction. */
+export function findRow(file: SqliteFile, id: SessionId): SessionRow | undefined {
+  return isNameless(id) ? undefined : toRow(file.sql.run(STATEMENTS.find, id));
 }
 
 /** @throws {StoreError} `SESSION_NOT_FOUND` */

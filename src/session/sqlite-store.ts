@@ -5,33 +5,32 @@
  */
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
-import type { Clock, Timer } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { SqlValue } from './sql.ts';
 import type { EncodedEntry } from './event-codec.ts';
 import type { StoreOwner } from './store-owner.ts';
 import type {
   Checkpoint,
   DamagedSession,
+  OnLost,
   PackedSession,
   SessionOutline,
   SessionPersistence,
   StoreAppend,
   StoredSession,
 } from './store.ts';
-import { StoreError } from '../../protocol/errors.ts';
 import { census } from '../base/census.ts';
 import { systemClock } from '../base/clock.ts';
 import { decodeEvent, decodeHeader, encodeEntry } from './event-codec.ts';
 import { SqliteFile } from './sqlite-file.ts';
+import { SqliteLeases } from './sqlite-leases.ts';
 import type { SessionRow } from './sqlite-log.ts';
-import { isNameless, pagesOf, seek, toRow } from './sqlite-log.ts';
+import { findRow, pagesOf, seek } from './sqlite-log.ts';
 import { listHeaders, listHeadersBelow, outlineBelow, readCheckpoints } from './sqlite-listing.ts';
 import { STATEMENTS } from './sqlite-schema.ts';
-import { heldElsewhere, newOwner } from './store-owner.ts';
-import { appendProblem, notFound } from './store-rules.ts';
+import { newOwner } from './store-owner.ts';
+import { appendProblem } from './store-rules.ts';
 
-export const LEASE_MS = 15_000;
-export const RENEW_MS = 5_000;
 export interface SqliteStoreOptions {
   /** A file, made when it does not exist; its folder must. `:memory:` keeps nothing. */
   readonly path: string;
@@ -60,23 +59,15 @@ export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
 }
 
 export class SqliteStore implements SessionPersistence {
-  readonly #clock: Clock;
-  readonly #owner: StoreOwner;
-  readonly #ownerText: string;
   readonly #file: SqliteFile;
-  /** The sessions this handle holds, with the epoch it holds them by. */
-  readonly #held = new Map<SessionId, number>();
+  readonly #leases: SqliteLeases;
   readonly #uncount: () => void;
-  #renewal: Timer | undefined;
-  #isClosed = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: SqliteStoreOptions) {
     const { path, durability = 'full', clock = systemClock, owner = newOwner() } = options;
-    this.#clock = clock;
-    this.#owner = owner;
-    this.#ownerText = JSON.stringify(owner);
     this.#file = new SqliteFile(path, durability, clock);
+    this.#leases = new SqliteLeases(this.#file, owner, clock);
     this.#uncount = census.add('store');
   }
 
@@ -143,65 +134,54 @@ export class SqliteStore implements SessionPersistence {
 
   async isHeldElsewhere(id: SessionId, signal?: AbortSignal): Promise<boolean> {
     signal?.throwIfAborted();
-    const row = await seek(this.#file, id);
-    return this.#heldElsewhere({ ...row, id }) !== undefined;
+    return this.#leases.isHeldElsewhere(id, await seek(this.#file, id));
   }
 
-  async acquire(id: SessionId): Promise<{ readonly epoch: number }> {
-    const epoch = await this.#file.write(
-      () => {
-        const row = this.#find(id);
-        this.#assertFree(id, row);
-        this.#run(STATEMENTS.take, row.key, row.epoch + 1, this.#ownerText, this.#leaseEnd());
-        return row.epoch + 1;
-      },
-      (taken) => this.#hold(id, taken),
-    );
-    return { epoch };
+  acquire(id: SessionId): Promise<{ readonly epoch: number }> {
+    return this.#leases.acquire(id);
   }
 
   async append(batch: readonly StoreAppend[]): Promise<void> {
     // Packed first: an event that cannot be fails alone, and the lock is held for less long.
     const packed = batch.map((entry) => encodeEntry(entry, this.#copyable(entry)));
+    const leaving = this.#leases.leaving();
     await this.#file.write(
       () => {
         for (const entry of packed) this.#add(entry);
+        this.#leases.give(leaving);
       },
       () => {
-        for (const { id, epoch, header } of batch) if (header !== undefined) this.#hold(id, epoch);
+        this.#leases.gave(leaving);
+        for (const { id, epoch, header } of batch) {
+          if (header !== undefined) this.#leases.hold(id, epoch);
+        }
       },
     );
   }
 
-  async renew(ids: readonly SessionId[]): Promise<void> {
-    await this.#file.write(() => {
-      for (const id of ids) {
-        if (this.#renewOne(id)) continue;
-        throw new StoreError('STALE_EPOCH', `Session \`${id}\` is not held by this process.`);
-      }
-    });
+  renew(ids: readonly SessionId[]): Promise<void> {
+    return this.#leases.renew(ids);
   }
 
-  async release(ids: readonly SessionId[]): Promise<void> {
-    const held = ids.filter((id) => this.#held.has(id));
-    if (held.length === 0) return;
-    await this.#file.write(
-      () => this.#release(held),
-      () => this.#forget(held),
-    );
+  release(ids: readonly SessionId[]): Promise<void> {
+    return this.#leases.release(ids);
+  }
+
+  onLost(listener: OnLost): () => void {
+    return this.#leases.onLost(listener);
   }
 
   async delete(ids: readonly SessionId[]): Promise<void> {
     await this.#file.write(
       () => {
         for (const id of ids) {
-          const row = this.#row(id);
+          const row = findRow(this.#file, id);
           if (row === undefined) continue;
-          this.#assertFree(id, row);
+          this.#leases.assertFree(id, row);
           this.#run(STATEMENTS.remove, row.key);
         }
       },
-      () => this.#forget(ids),
+      () => this.#leases.forget(ids),
     );
   }
 
@@ -211,23 +191,8 @@ export class SqliteStore implements SessionPersistence {
 
   /** Waits for what is being written, by this process or another. @throws {StoreError} */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#leases.close().finally(this.#uncount);
     return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    try {
-      // In its turn: what is held then is known then. If it fails the leases run out, or end with
-      // this process.
-      await this.#file.close(() => {
-        if (this.#held.size === 0) return;
-        this.#file.sql.transaction(() => this.#release([...this.#held.keys()]));
-      });
-    } finally {
-      this.#isClosed = true;
-      this.#renewal?.cancel();
-      this.#uncount();
-    }
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -246,31 +211,6 @@ export class SqliteStore implements SessionPersistence {
     return events;
   }
 
-  #row(id: SessionId): SessionRow | undefined {
-    return isNameless(id) ? undefined : toRow(this.#run(STATEMENTS.find, id));
-  }
-
-  #find(id: SessionId): SessionRow {
-    const row = this.#row(id);
-    if (row === undefined) throw notFound(id);
-    return row;
-  }
-
-  /** What says that a living owner which is not this one has it. */
-  #heldElsewhere({
-    id,
-    owner,
-    leaseUntil,
-  }: SessionRow & { id: SessionId }): StoreError | undefined {
-    if (owner === null || owner === this.#ownerText) return undefined;
-    return heldElsewhere(id, owner, leaseUntil, this.#owner, this.#clock.now());
-  }
-
-  #assertFree(id: SessionId, row: SessionRow): void {
-    const problem = this.#heldElsewhere({ ...row, id });
-    if (problem !== undefined) throw problem;
-  }
-
   /**
    * How many of the events of a new session are stored already, with a session that this handle
    * holds. That one may be a part behind (its last events are still to be written, perhaps by
@@ -281,18 +221,22 @@ export class SqliteStore implements SessionPersistence {
     if (header === undefined || inherits === undefined) return 0;
     let row: SessionRow | undefined;
     try {
-      row = this.#row(inherits.id);
+      row = findRow(this.#file, inherits.id);
     } catch {
       // Busy, or failing. The write that follows says so; it needs no copy.
       return 0;
     }
-    if (row?.owner !== this.#ownerText || row.epoch !== this.#held.get(inherits.id)) return 0;
+    const epoch = this.#leases.epochOf(inherits.id);
+    if (row?.owner !== this.#leases.ownerText || row.epoch !== epoch) return 0;
     return Math.min(row.length, inherits.count, events.length);
   }
 
   #add({ entry, header, copied, bodies, checkpoint }: EncodedEntry): void {
-    const row = this.#row(entry.id);
-    const problem = appendProblem(entry, row);
+    const row = findRow(this.#file, entry.id);
+    const problem = appendProblem(
+      entry,
+      row && { ...row, isOurs: row.owner === this.#leases.ownerText },
+    );
     if (problem !== undefined) throw problem;
     const first = row?.length ?? 0;
     const length = first + entry.events.length;
@@ -313,8 +257,8 @@ export class SqliteStore implements SessionPersistence {
    */
   #copy(key: number, { inherits }: StoreAppend, count: number): boolean {
     if (inherits === undefined) return false;
-    const epoch = this.#held.get(inherits.id) ?? 0;
-    const values = [key, inherits.id, epoch, this.#ownerText, count];
+    const epoch = this.#leases.epochOf(inherits.id) ?? 0;
+    const values = [key, inherits.id, epoch, this.#leases.ownerText, count];
     if (this.#run(STATEMENTS.copy, ...values)[0]?.[0] === count) return true;
     this.#run(STATEMENTS.clear, key);
     return false;
@@ -337,54 +281,10 @@ export class SqliteStore implements SessionPersistence {
       header ?? null,
       length,
       epoch,
-      this.#ownerText,
-      this.#leaseEnd(),
+      this.#leases.ownerText,
+      this.#leases.leaseEnd(),
     ];
     return this.#run(STATEMENTS.create, ...values)[0]?.[0] as number;
-  }
-
-  #hold(id: SessionId, epoch: number): void {
-    this.#held.set(id, epoch);
-    this.#renewal ??= this.#nextRenewal();
-  }
-
-  #release(ids: readonly SessionId[]): void {
-    for (const id of ids) {
-      this.#run(STATEMENTS.release, id, this.#held.get(id) ?? 0, this.#ownerText);
-    }
-  }
-
-  #forget(ids: readonly SessionId[]): void {
-    for (const id of ids) this.#held.delete(id);
-  }
-
-  /** By the timer. A session that another owner took is found out by its next append. */
-  async #renewAll(): Promise<void> {
-    this.#renewal = undefined;
-    if (this.#isClosed || this.#held.size === 0) return;
-    try {
-      await this.#file.write(() => {
-        for (const id of this.#held.keys()) this.#renewOne(id);
-      });
-    } catch {
-      // A store that cannot be written now: two more tries before the leases run out.
-    }
-    if (!this.#isClosed) this.#renewal ??= this.#nextRenewal();
-  }
-
-  #nextRenewal(): Timer {
-    return this.#clock.after(RENEW_MS, () => void this.#renewAll());
-  }
-
-  #renewOne(id: SessionId): boolean {
-    const epoch = this.#held.get(id);
-    if (epoch === undefined) return false;
-    const values = [id, epoch, this.#ownerText, this.#leaseEnd()];
-    return this.#run(STATEMENTS.renew, ...values).length > 0;
-  }
-
-  #leaseEnd(): number {
-    return this.#clock.now() + LEASE_MS;
   }
 
   #run(statement: string, ...values: readonly SqlValue[]): readonly (readonly SqlValue[])[] {

@@ -8,6 +8,8 @@ import { StoreError } from '../../protocol/errors.ts';
 interface Stored {
   readonly epoch: number;
   readonly length: number;
+  /** Held by whoever writes. */
+  readonly isOurs: boolean;
 }
 
 /** Why one entry of a batch must be refused, by the rules all stores share. */
@@ -33,6 +35,10 @@ export function appendProblem(
       'STALE_EPOCH',
       `Cannot write session \`${id}\` with epoch ${epoch}: its epoch is ${stored.epoch}.`,
     );
+  }
+  if (stored?.isOurs === false) {
+    // A row that was made again can have come to the very epoch of a former owner.
+    return new StoreError('STALE_EPOCH', `Cannot write session \`${id}\`: it is not held here.`);
   }
   const length = stored?.length ?? 0;
   const misplaced = events.findIndex((event, index) => event.seq !== length + index);

@@ -1,12 +1,19 @@
+import { randomInt } from 'node:crypto';
 import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 
+/** Told of a session, and the epoch it was held by; the error is a `STALE_EPOCH`. */
+export type OnLost = (id: SessionId, epoch: number, error: StoreError) => void;
+
 /** What one session adds in one transaction. */
 export interface StoreAppend {
   readonly id: SessionId;
-  /** The fence: an append with another epoch than the stored one is refused. */
+  /**
+   * The fence: an append with another epoch than the stored one, or by another than the owner, is
+   * refused. Beside a header: a fresh one, see `firstEpoch`.
+   */
   readonly epoch: number;
   /** Present exactly once in a session's life: it creates the row. */
   readonly header?: SessionHeader;
@@ -151,13 +158,29 @@ export interface SessionPersistence {
   append(batch: readonly StoreAppend[]): Promise<void>;
   /** Keep ownership for another lease. */
   renew(ids: readonly SessionId[]): Promise<void>;
-  /** Give ownership up; the stored sessions stay. */
+  /**
+   * Give ownership up; the stored sessions stay. What cannot be given back now is renewed no more,
+   * and given back as soon as it can be.
+   */
   release(ids: readonly SessionId[]): Promise<void>;
+  /**
+   * Be told when a renewal by the store's own timer finds that a session is another owner's.
+   * Returns the idempotent disposer. Absent: that is found out by the next append.
+   */
+  onLost?(listener: OnLost): () => void;
   /** Remove sessions and their events. */
   delete(ids: readonly SessionId[]): Promise<void>;
   /** Wait for what is being written, then let go of the file. Idempotent. */
   close(): Promise<void>;
 }
 
-/** The epoch that a session's first append carries. */
+/** The least epoch that a session's first append can carry. */
 export const FIRST_EPOCH = 1;
+
+/**
+ * An epoch for a session's first append. Not the same for all: a session that is removed and made
+ * again under its id has epochs that its former owners never had.
+ */
+export function firstEpoch(): number {
+  return randomInt(FIRST_EPOCH, 2 ** 47);
+}

@@ -63,6 +63,7 @@ export abstract class StoredSessions {
     id: SessionId,
     signal?: AbortSignal,
   ): Promise<PackedSession | StoredSession | undefined> {
+    this.assertOpen();
     await this.left(id, signal);
     if (this.get(id) !== undefined) return undefined;
     return this.store.inspectPacked?.(id, signal) ?? this.store.inspect(id, signal);

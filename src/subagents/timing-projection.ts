@@ -1,5 +1,4 @@
 /** Loaded by URL as well, in a thread that folds logs: it imports nothing that a thread lacks. */
-import type { Json } from '../../protocol/json.ts';
 import type { ProjectionUnit } from '../session/projections/projection.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 
@@ -55,7 +54,7 @@ export const subagentTiming: ProjectionUnit<State, SubagentTiming> = {
 
 export default subagentTiming;
 
-function isTiming(value: Json): value is SubagentTiming {
+function isTiming(value: unknown): value is SubagentTiming {
   if (!isPlainObject(value) || !isDuration(value['settledMs'])) return false;
   const { active } = value;
   if (active === undefined) return true;

@@ -16,12 +16,14 @@ it('says that nothing is wrong with a store that is in use, and notes what is', 
   const used = await subagents(['doctor', files.path]);
   expect(used).toMatchObject({ code: 0, stderr: '' });
   expect(used.stdout).toMatch(
-    /^note: session a: .* is held by process \d+ .*\nNothing is wrong: no errors, no warnings, 1 note\.\n$/u,
+    /^note: session a: .* is held by process \d+ .*\nNo errors, no warnings, 1 note\.\n$/u,
   );
   await files.store.close();
   const left = await subagents(['doctor', files.path]);
   expect(left).toMatchObject({ code: 0, stderr: '' });
-  expect(left.stdout).toMatch(/^note: session a: Turn 1 was cut off; .*\nNothing is wrong: /u);
+  expect(left.stdout).toMatch(
+    /^note: session a: Turn 1 was cut off; .*\.\nNo errors, no warnings, 1 note\.\n$/u,
+  );
 });
 
 it('says what is wrong with a damaged one, and what to do, and ends with 1', async () => {
@@ -32,9 +34,9 @@ it('says what is wrong with a damaged one, and what to do, and ends with 1', asy
   const { code, stdout, stderr } = await subagents(['doctor', files.path]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
   expect(stdout.split('\n')).toEqual([
-    'error: session a: The numbers do not go on at event 0 to 0. ' +
+    'error: session a: The numbers do not go on at event 0. ' +
       'The session cannot be resumed. Restore a copy, or remove it.',
-    'Something is wrong: 1 error, no warnings, no notes.',
+    '1 error, no warnings.',
     '',
   ]);
   const json = await subagents(['doctor', '--json', files.path]);
@@ -49,8 +51,26 @@ it('says what is wrong with a damaged one, and what to do, and ends with 1', asy
       severity: 'error',
       kind: 'missing-events',
       session: 'a',
-      text: 'The numbers do not go on at event 0 to 0.',
+      text: 'The numbers do not go on at event 0.',
     },
+  ]);
+});
+
+it('says what only takes room, and what is lost', async () => {
+  await using files = tempStore();
+  const checkpoint = { seq: 0, rows: {} };
+  await files.store.append([{ ...creation, checkpoint }]);
+  await files.store.close();
+  damage(files.path, "DELETE FROM session WHERE id = 'a'");
+  const { code, stdout } = await subagents(['doctor', files.path]);
+  expect(code).toBe(1);
+  expect(stdout.split('\n')).toEqual([
+    'warning: 1 row of `checkpoint` belongs to no session. Nothing is lost with that.',
+    expect.stringMatching(
+      /^error: \d+ rows of `event` .*Their session is lost\. Restore a copy\.$/u,
+    ),
+    '1 error, 1 warning.',
+    '',
   ]);
 });
 
@@ -68,7 +88,8 @@ it('finds a file whose pages are damaged, and ends with 1', async () => {
 
 it.each([
   ['nothing', ['doctor'], /missing required argument/u],
-  ['a file that is missing', ['doctor', 'none.db'], /none\.db: /u],
+  ['a file that is missing', ['doctor', 'none.db'], /none\.db: the file does not exist\.$/mu],
+  ['a store in memory', ['doctor', ':memory:'], /a store in memory has none\.$/mu],
   ['a file of something else', ['doctor', 'a.md'], /no database/u],
   ['an empty file', ['doctor', 'empty.db'], /is empty/u],
   ['a folder', ['doctor', '.'], /it is a folder/u],

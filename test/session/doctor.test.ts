@@ -1,14 +1,17 @@
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import { silentLogger } from '../../src/base/logger.ts';
 import { checkStore } from '../../src/session/doctor.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
+import { Sessions } from '../../src/session/sessions.ts';
 import { openSqliteStore } from '../../src/session/sqlite-store.ts';
 import { FIRST_EPOCH } from '../../src/session/store.ts';
 import { newOwner } from '../../src/session/store-owner.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { tempStore } from '../support/temp-store.ts';
 import type { TempStore } from '../support/temp-store.ts';
 import { damage } from './damage.ts';
@@ -55,9 +58,6 @@ describe('a check of a file', () => {
     const before = [readdirSync(files.folder), readFileSync(files.path)];
     expect(await said(files.path)).toEqual([]);
     expect(readFileSync(files.path)).toEqual(before[1]);
-    const store = openSqliteStore({ path: files.path });
-    expect(await store.list()).toHaveLength(2);
-    await store.close();
     expect(readdirSync(files.folder)).toEqual(before[0]);
   });
 
@@ -66,12 +66,12 @@ describe('a check of a file', () => {
     [
       'an event that is gone',
       `DELETE FROM event WHERE session = ${key} AND seq = 4`,
-      [/^error missing-events a: .* event 4 to 4\.$/],
+      [/^error missing-events a: .* at event 4\.$/],
     ],
     [
       'a beginning that is gone',
       `DELETE FROM event WHERE session = ${key} AND seq < 2`,
-      [/^error missing-events a: .* event 0 to 1\.$/],
+      [/^error missing-events a: .* at events 0 to 1\.$/],
     ],
     [
       'an end that is gone',
@@ -94,7 +94,7 @@ describe('a check of a file', () => {
     [
       'an event of a later version',
       `UPDATE event SET body = CAST('{"type":"x","time":0,"data":{}}' AS BLOB) WHERE session = ${key} AND seq = 3`,
-      [/^error unreadable-event a: .*unknown type `x`/],
+      [/^error unreadable-event a: .*unknown type `x`.*\. A newer version may read it\.$/],
     ],
     [
       'a turn that ends twice',
@@ -104,7 +104,7 @@ describe('a check of a file', () => {
     [
       'a header that is none',
       `UPDATE session SET header = x'7b' WHERE id = 'a'`,
-      [/^error unreadable-header a: Its header cannot be read/],
+      [/^error unreadable-header a: Its header cannot be read: [^.]*\.$/],
     ],
     [
       'the header of another',
@@ -114,26 +114,26 @@ describe('a check of a file', () => {
     [
       'a parent that is not the one of its header',
       `UPDATE session SET parent = 'b' WHERE id = 'a'`,
-      [/^error wrong-row a: Its row and its header put it in different places/],
+      [/^error wrong-place a: Its row says that its parent is `b`, and its header none\.$/],
     ],
     [
       'an origin that is not the one of its header',
       `UPDATE session SET origin = 'subagent' WHERE id = 'a'`,
-      [/^error wrong-row a/],
+      [/^error wrong-place a: .* how it was made/],
     ],
     [
       'a session whose rows stayed behind',
       "DELETE FROM session WHERE id = 'a'",
       [
-        /^warning orphan-rows: 1 rows of `checkpoint`/,
-        /^warning orphan-rows: 12 rows of `event`/,
+        /^warning orphan-rows: 1 row of `checkpoint` belongs to no session\.$/,
+        /^error orphan-rows: 12 rows of `event` belong to no session\.$/,
         /^note parent-missing b: Its parent `a` is not in the store/,
       ],
     ],
     [
       'a checkpoint that knows more than the log',
       'UPDATE checkpoint SET seq = 12',
-      [/^error leading-checkpoint a: .* event 12, and the log has 12/],
+      [/^warning leading-checkpoint a: .* event 12, and the log has 12 events\. It is ignored/],
     ],
     [
       'a checkpoint that cannot be read',
@@ -209,6 +209,74 @@ describe('a check of a file', () => {
     expect(readFileSync(path)).toEqual(before);
   });
 
+  it.each([
+    [
+      "parent = 'c'",
+      "Its row says that its parent is `c`, and its header `a`: it is missing from its parent's listing.",
+    ],
+    [
+      'parent = NULL',
+      "Its row says that its parent is none, and its header `a`: it is missing from its parent's listing.",
+    ],
+    [
+      "origin = 'subagent'",
+      'Its row and its header differ in how it was made: listings show it otherwise than it is.',
+    ],
+    [
+      'seed_length = 7',
+      'Its row and its header differ in how it inherited 0 events: listings show it otherwise than it is.',
+    ],
+  ])('finds a row with %s, which an export and an import make right', async (sql, text) => {
+    await using files = await closedFile();
+    damage(files.path, `UPDATE session SET ${sql} WHERE id = 'b'`);
+    expect(await said(files.path)).toEqual([`error wrong-place b: ${text}`]);
+    const store = files.open();
+    const options = { clock: new ManualClock(), logger: silentLogger };
+    const sessions = new Sessions({ store, ...options });
+    const lines: string[] = [];
+    for await (const line of sessions.exportLines({ below: b })) lines.push(line);
+    await sessions.remove(b);
+    await sessions.importLines(lines);
+    await sessions.close();
+    expect(await said(files.path)).toEqual([]);
+  });
+
+  it('goes on from the beginning when somebody opens the file meanwhile', async () => {
+    await using files = await closedFile();
+    const checked = said(files.path);
+    const store = openSqliteStore({ path: files.path });
+    await store.append([entry(inStep().events, SessionId('c'))]);
+    expect(await checked).toEqual([expect.stringMatching(/^note held c/)]);
+    await store.close();
+  });
+
+  it('goes on from the beginning when somebody changed the file meanwhile, and has left', async () => {
+    await using files = await closedFile();
+    const checked = said(files.path);
+    damage(files.path, "UPDATE checkpoint SET body = '{'");
+    expect(await checked).toEqual([expect.stringMatching(/^note unreadable-checkpoint a/)]);
+  });
+
+  it('reads what it can where it cannot make a file beside it, and says so', async () => {
+    await using files = await closedFile();
+    const copy = join(files.folder, 'copy.db');
+    const store = openSqliteStore({ path: files.path });
+    await store.append([entry(inStep().events, SessionId('c'))]);
+    copyFileSync(files.path, copy);
+    copyFileSync(`${files.path}-wal`, `${copy}-wal`);
+    await store.close();
+    // In the place of the file that SQLite would make.
+    symlinkSync(join(files.folder, 'none', 'shm'), `${copy}-shm`);
+    expect(await said(copy)).toEqual([
+      `warning unread-part: What was written last is in ${copy}-wal, and cannot be read where nothing can be written.`,
+    ]);
+    await using young = tempStore();
+    await young.store.append([entry(inStep().events)]);
+    copyFileSync(young.path, copy);
+    copyFileSync(`${young.path}-wal`, `${copy}-wal`);
+    expect(await codeOf(checkStore(copy))).toBe('STORE_READ_ONLY');
+  });
+
   it('is refused for what is no store', async () => {
     await using files = await closedFile();
     const path = (name: string): string => join(files.folder, name);
@@ -228,7 +296,11 @@ describe('a check of a file', () => {
       'STORE_FORMAT_UNSUPPORTED',
       'STORE_IO',
     ]);
-    await expect(checkStore({} as never)).rejects.toThrow(ArgumentError);
+    await expect(checkStore(path('none'))).rejects.toThrow(/the file does not exist\.$/);
+    for (const wrong of [{}, ':memory:', '']) {
+      await expect(checkStore(wrong as never)).rejects.toThrow(ArgumentError);
+    }
+    await expect(checkStore(files.path, {} as never)).rejects.toThrow(ArgumentError);
   });
 
   it('ends with the reason of its signal', async () => {

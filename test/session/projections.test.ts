@@ -19,6 +19,29 @@ function registry() {
   return { ...t, projections: projectionsOf(t.sessions, t.logger), session: keep(t.sessions) };
 }
 
+it('refuses what is no live session, and names what to ask for it', async () => {
+  const { projections, session, sessions } = registry();
+  projections.register(told);
+  const read = await sessions.inspect(session.id);
+  for (const wrong of [session.id, read, { session }, undefined] as never[]) {
+    for (const ask of [
+      () => projections.snapshot(wrong),
+      () => projections.stateOf(wrong, 'told'),
+      () => projections.checkpoint(wrong),
+    ]) {
+      expect(ask).toThrow(ArgumentError);
+      expect(ask).toThrow(/by an id, `read` is asked/);
+    }
+  }
+});
+
+it('reads no store that it does not have, and nothing that is no id', async () => {
+  const { projections, session } = registry();
+  await expect(projections.read(session.id)).rejects.toThrow(/read no store/);
+  await expect(projections.read(session as never)).rejects.toThrow(ArgumentError);
+  await expect(projections.read(session.id, {} as never)).rejects.toThrow(ArgumentError);
+});
+
 describe('registering a projection', () => {
   const unit = counter('one', 'user/message');
   const { init: _, ...headless } = unit;
@@ -43,6 +66,39 @@ describe('registering a projection', () => {
     const { projections } = registry();
     expect(() => projections.register(given as ProjectionUnit)).toThrow(ArgumentError);
     expect(projections.units).toEqual([]);
+  });
+
+  it('takes a unit as it is written down: states of an interface, and numbers', () => {
+    interface Tools {
+      readonly [name: string]: number;
+    }
+    interface Used {
+      readonly tools: Tools;
+      readonly last?: string;
+    }
+    const { projections, session } = registry();
+    projections.register({
+      key: 'used',
+      stateVersion: 1,
+      init: (): Used => ({ tools: {} }),
+      apply: (state, event) =>
+        event.type === 'user/message' ? { ...state, last: event.data.id } : state,
+      isState: (value): value is Used => typeof value === 'object' && value !== null,
+      wire: { view: ({ last }) => last ?? null },
+    });
+    projections.register({
+      key: 'count',
+      stateVersion: 1,
+      init: () => 1,
+      apply: (count) => count + 1,
+      isState: (value) => typeof value === 'number',
+      wire: { view: (count) => count },
+    });
+    say(session);
+    expect(projections.snapshot(session).values).toMatchObject({
+      used: expect.any(String) as unknown,
+      count: 2,
+    });
   });
 
   it('counts those who register the same, and ends with the last of them', () => {

@@ -15,7 +15,8 @@ import { describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { SqliteStore } from '../../src/session/sqlite-store.ts';
-import { LEASE_MS, openSqliteStore, RENEW_MS } from '../../src/session/sqlite-store.ts';
+import { LEASE_MS, RENEW_MS } from '../../src/session/sqlite-leases.ts';
+import { openSqliteStore } from '../../src/session/sqlite-store.ts';
 import { checkedHeader } from '../../src/session/header.ts';
 import { Sql } from '../../src/session/sql.ts';
 import { newOwner } from '../../src/session/store-owner.ts';
@@ -178,7 +179,7 @@ describe('what cannot be written', () => {
 /** The connection of a store, for what only a broken machine would do to it. */
 function connectionOf(store: SqliteStore): Sql {
   const spy = vi.spyOn(Sql.prototype, 'run');
-  void store.renew([]);
+  void store.append([]);
   const [sql] = spy.mock.contexts;
   spy.mockRestore();
   return sql as Sql;

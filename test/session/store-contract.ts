@@ -3,7 +3,7 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { SessionPersistence } from '../../src/session/store.ts';
-import { FIRST_EPOCH } from '../../src/session/store.ts';
+import { FIRST_EPOCH, firstEpoch } from '../../src/session/store.ts';
 import { listingContract } from './store-contract-listing.ts';
 import { header, inStep, toolCall, toolResult, userMessage } from './log-parts.ts';
 
@@ -178,6 +178,20 @@ export function storeContract(name: string, make: () => StoreUnderTest): void {
       expect((await t.store.list()).map(({ id }) => id)).toEqual(['b']);
       await t.store.append([creation(a, events.slice(0, 1))]);
       expect((await t.store.inspect(a)).events).toEqual(events.slice(0, 1));
+    });
+
+    it('refuses who held a session that was removed and made again under its id', async () => {
+      await using t = make();
+      const made = () => ({ ...creation(a, events.slice(0, 1)), epoch: firstEpoch() });
+      await t.store.append([made()]);
+      const { epoch } = await t.store.acquire(a);
+      await t.store.delete([a]);
+      await t.store.append([made()]);
+      const again = await t.store.acquire(a);
+      const late = (of: number) => t.store.append([{ id: a, epoch: of, events: events.slice(1) }]);
+      await expect(late(epoch)).rejects.toMatchObject({ code: 'STALE_EPOCH' });
+      await late(again.epoch);
+      expect((await t.store.inspect(a)).events).toEqual(events);
     });
 
     it('ends a reading whose signal is aborted, with its reason', async () => {

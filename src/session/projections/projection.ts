@@ -2,7 +2,11 @@
 import type { Json } from '../../../protocol/json.ts';
 import type { SessionEvent } from '../../../protocol/session-events.ts';
 
-export interface ProjectionUnit<State extends Json = Json, View extends Json = Json> {
+/**
+ * States and views are JSON, which is checked where they are made: a type cannot say so of an
+ * `interface`.
+ */
+export interface ProjectionUnit<State = Json, View = Json> {
   /** Names its value in snapshots and checkpoints. */
   readonly key: string;
   /** Grows with each change of what a state means: a kept state of another version is not used. */
@@ -11,15 +15,16 @@ export interface ProjectionUnit<State extends Json = Json, View extends Json = J
   /** Pure. Returns the very same state for an event that does not concern it. */
   apply(state: State, event: SessionEvent): State;
   /** Whether a kept value is a state of this version. */
-  isState(value: Json): value is State;
+  isState(value: unknown): value is State;
   /** What others see of the state. Absent: it is in no snapshot. */
   readonly wire?: {
     view(state: State): View;
     isView?(value: Json): boolean;
   };
   /**
-   * A module whose default export is this unit, or a list with it: logs of sessions that are not
-   * live can then be folded off the main thread. Absent: they are folded on it.
+   * A module whose default export is this unit, or a list with it: `new URL('./unit.js',
+   * import.meta.url)`. Logs of sessions that are not live can then be folded off the main thread,
+   * if all units with a wire have one. Absent: they are folded on it.
    */
   readonly module?: URL;
 }

@@ -4,17 +4,19 @@
  * sessions are another's. Nothing is done for a session that nobody asks about.
  */
 import type { Json } from '../../../protocol/json.ts';
-import type { SessionEvent } from '../../../protocol/session-events.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { Ownership } from '../../base/scope.ts';
-import type { Session } from '../session.ts';
+import type { SessionId } from '../../../protocol/ids.ts';
+import type { SessionEvent, SessionHeader } from '../../../protocol/session-events.ts';
 import type { Checkpoint } from '../store.ts';
 import type { ProjectionSnapshot, ProjectionUnit } from './projection.ts';
 import { printed } from '../../../protocol/error-record.ts';
 import { ArgumentError } from '../../../protocol/errors.ts';
 import { Emitter } from '../../base/emitter.ts';
+import { assertSignal } from '../../base/assert-options.ts';
 import { owned } from '../../base/scope.ts';
 import { Fold } from './fold.ts';
+import { Session } from '../session.ts';
 import { checkedUnit, failed, usableState, viewOf } from './unit.ts';
 
 /** The state of one unit became another with one event. */
@@ -25,6 +27,14 @@ export interface ProjectionChange {
   readonly seq: number;
   readonly state: Json;
 }
+
+/** What is shown of a session by its id, and the header it begins with. */
+export interface ReadProjections {
+  readonly header: SessionHeader;
+  readonly values: ProjectionSnapshot['values'];
+}
+
+type Read = (id: SessionId, signal: AbortSignal | undefined) => Promise<ReadProjections>;
 
 type OnEvent = (
   listener: (told: { readonly session: Session; readonly event: SessionEvent }) => void,
@@ -40,14 +50,23 @@ interface Registration {
 export class SessionProjections {
   readonly #observers: Emitter<{ changed: ProjectionChange }>;
   readonly #onEvent: OnEvent;
+  readonly #read: Read | undefined;
   readonly #registrations = new Map<string, Registration>();
   #stopWatching: (() => void) | undefined;
   #revision = 0;
 
-  /** @param options.onEvent subscribes to the events of all live sessions */
-  constructor(options: { readonly logger: Logger; readonly onEvent: OnEvent }) {
+  /**
+   * @param options.onEvent subscribes to the events of all live sessions
+   * @param options.read shows what is stored; absent: only what is live is shown
+   */
+  constructor(options: {
+    readonly logger: Logger;
+    readonly onEvent: OnEvent;
+    readonly read?: Read;
+  }) {
     this.#observers = new Emitter(options.logger);
     this.#onEvent = options.onEvent;
+    this.#read = options.read;
   }
 
   /** Another number with each change of what is registered. */
@@ -65,19 +84,36 @@ export class SessionProjections {
    * when all who registered it have undone it. Returns the idempotent disposer.
    * @throws {ArgumentError} for what is no unit, and when another version of it is registered
    */
-  register<State extends Json, View extends Json>(
-    unit: ProjectionUnit<State, View>,
-    ownership: Ownership = {},
-  ): () => void {
+  register<State, View>(unit: ProjectionUnit<State, View>, ownership: Ownership = {}): () => void {
     const checked = checkedUnit(unit as unknown as ProjectionUnit<never, never>);
     return owned(ownership, () => this.#register(checked));
   }
 
   /**
-   * What every unit with a wire shows of this session, as of now: synchronous, one cut. Frozen.
+   * What every unit with a wire shows of a session by its id, live or not: of a live one as of
+   * now, of a stored one as it would be resumed. Reads and folds its log; nobody is woken and
+   * nothing is written. Who asks for the same session at the same time shares one reading.
+   *
+   * @throws the signal's own reason
+   * @throws {StoreError} `SESSION_NOT_FOUND`, or what a read failed with
+   * @throws {ProjectionError} when one of the units fails
+   * @throws {ArgumentError}
+   */
+  async read(id: SessionId, signal?: AbortSignal): Promise<ReadProjections> {
+    if (typeof id !== 'string') throw new ArgumentError('What is read is named by its id.');
+    assertSignal('read', signal);
+    if (this.#read === undefined) throw new ArgumentError('These projections read no store.');
+    return this.#read(id, signal);
+  }
+
+  /**
+   * What every unit with a wire shows of this live session, as of now: synchronous, one cut.
+   * Frozen.
+   * @throws {ArgumentError} for an id, or what was read of a session: see `read`
    * @throws {ProjectionError} when one of them fails; there is no part of a snapshot
    */
   snapshot(session: Session): ProjectionSnapshot {
+    assertSession(session);
     const shown = [...this.#registrations.values()].filter(({ unit }) => unit.wire !== undefined);
     return snapshotOf(
       session.seq - 1,
@@ -91,6 +127,7 @@ export class SessionProjections {
    * @throws {ProjectionError} when it fails
    */
   stateOf(session: Session, key: string): Json {
+    assertSession(session);
     const registration = this.#registrations.get(key);
     if (registration === undefined) {
       throw new ArgumentError(`No projection "${printed(key)}" is registered.`);
@@ -123,9 +160,11 @@ export class SessionProjections {
 
   /**
    * All states of this session, as of now. A unit that fails is left out, and so is a state that
-   * is too large to be kept (64 KiB as JSON text). Detached, and never throws.
+   * is too large to be kept (64 KiB as JSON text). Detached.
+   * @throws {ArgumentError} for what is no session
    */
   checkpoint(session: Session): Checkpoint {
+    assertSession(session);
     return checkpointOf(
       session.seq - 1,
       [...this.#registrations.values()].map((registration) => this.#foldOf(registration, session)),
@@ -169,7 +208,11 @@ export class SessionProjections {
     const folds = this.units.map((unit) => {
       const state = covers ? usableState(unit, rowOf(checkpoint, unit.key)) : undefined;
       if (state === undefined && baseSeq > 0) {
-        throw failed(unit, of, `nothing kept of it leads up to event ${baseSeq}`);
+        throw failed(
+          unit,
+          of,
+          `the checkpoint has no state of it, of version ${unit.stateVersion}, to go on with at event ${baseSeq}; fold the log from event 0`,
+        );
       }
       const start = state === undefined ? undefined : { state, seq: checkpoint?.seq ?? -1 };
       const fold = new Fold(unit, of, start);
@@ -257,6 +300,13 @@ export class SessionProjections {
       }
     }
   }
+}
+
+function assertSession(session: unknown): void {
+  if (session instanceof Session) return;
+  throw new ArgumentError(
+    'Projections are asked with a live session, as `agent.session`; by an id, `read` is asked.',
+  );
 }
 
 /** @throws {ProjectionError} of the first that fails */

@@ -25,9 +25,10 @@ function dieIn(point, value) {
   const die = () => process.kill(process.pid, 'SIGKILL');
   let calls = 0;
   Sql.prototype.define = function (name, implementation) {
-    define.call(this, name, (header) => {
+    // As many parameters as it has: SQLite asks for just those.
+    define.call(this, name, (header, field) => {
       if (point === 'row' && ++calls === value) die();
-      return implementation(header);
+      return implementation(header, field);
     });
   };
   Sql.prototype.run = function (sql, ...values) {
