@@ -322,6 +322,8 @@ describe('the service', () => {
       'getProvider',
       'interrupt',
       'list',
+      'listChildren',
+      'listDescendants',
       'on',
       'registerContinuableSetup',
       'registerProvider',

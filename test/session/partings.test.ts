@@ -58,7 +58,7 @@ describe('a write that is kept after its session was given up', () => {
     const refused = codeOf(session.committed());
     await hold.arrived();
     await leave(session);
-    expect(await refused).toBe('SESSION_NOT_FOUND');
+    expect(await refused).toBe('STORE_IO');
     hold.open();
     await settled();
     expect(store.calls).toEqual(['append', 'delete', 'release']);
@@ -135,7 +135,7 @@ describe('a write that is kept after its session was given up', () => {
     );
     await clock.advance(10_000);
     expect(await closed).toContain('The store');
-    expect(await refused).toBe('SESSION_NOT_FOUND');
+    expect(await refused).toBe('STORE_IO');
     hold.open();
     await settled();
     expect(store.calls).toEqual(['append', 'delete', 'release', 'close']);
