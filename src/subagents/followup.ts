@@ -1,5 +1,6 @@
 /** How a continuable child is told more, resident or brought back from the store. */
 import type { ContentBlock, MessageSource } from '../../protocol/content.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, StoreError, SubagentError } from '../../protocol/errors.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import type { SubagentDescriptor } from '../../protocol/session-events.ts';
@@ -12,6 +13,7 @@ import { composeChild, readableMessage } from './child-composition.ts';
 import type { ContinuableContext } from './continuable.ts';
 import { foldSubagentDescriptor } from './descriptor.ts';
 import type { ContinuableDescriptor } from './descriptor.ts';
+import { inOneLine } from './settlement.ts';
 
 export interface SubagentFollowupOptions {
   /** Stored with the message. Attribution only: it grants nothing. */
@@ -207,9 +209,13 @@ function notResumable(
   { isFinal, cause }: { readonly isFinal: boolean; readonly cause?: unknown },
 ): SubagentError {
   const advice = isFinal ? ' Do not try this id again.' : '';
+  const reason =
+    cause === undefined || why === UNKNOWN
+      ? ''
+      : ` (${inOneLine(toErrorRecord(cause)).replace(/\.$/u, '')})`;
   return new SubagentError(
     'NOT_RESUMABLE',
-    `"${childId}" cannot be told anything: ${why}.${advice}`,
+    `"${childId}" cannot be told anything: ${why}${reason}.${advice}`,
     cause === undefined ? undefined : { cause },
   );
 }

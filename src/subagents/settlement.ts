@@ -77,7 +77,8 @@ export function whyOf(
   return why === undefined ? {} : { diagnostic: inOneLine(why) };
 }
 
-const inOneLine = ({ code, message }: AgentFailure): string =>
+/** For people and models that read it between other words. */
+export const inOneLine = ({ code, message }: AgentFailure): string =>
   boundDiagnostic(`${code}: ${message}`.trim().replace(/\s+/gu, ' '));
 
 /** Read from the same part of the log, when nothing is added to it any more. */

@@ -246,6 +246,7 @@ describe('a follow-up that brings nobody back', () => {
     vi.spyOn(store, 'inspect').mockRejectedValueOnce(failure);
     const error = await rejection(t.tell(t.childId, 'More.'));
     expect(error).toMatchObject({ code: 'NOT_RESUMABLE', cause: failure });
+    expect((error as Error).message).toContain(failure.message.replace(/\.$/, ''));
     expect((error as Error).message).not.toContain('Do not try');
     await t.tell(t.childId, 'More.');
     await t.gone(t.childId);
