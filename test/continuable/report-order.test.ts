@@ -31,6 +31,7 @@ describe('a report', () => {
       expect(root.inbox.nextTurn.map(({ id }) => id)).toEqual([first.messageId, second.messageId]);
       held.open();
       await all.gone(child);
+      expect(root.inbox.nextTurn).toHaveLength(3);
       atRoot.open();
       await root.whenIdle();
       expect(told(root)).toEqual([['user'], ['report'], ['report'], ['notice']]);

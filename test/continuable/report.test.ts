@@ -64,29 +64,6 @@ describe('a report', () => {
     expect(told(root)).toEqual([['report'], ['notice']]);
   });
 
-  it('keeps its place among others of a busy parent', async () => {
-    const atRoot = gate();
-    const held = gate();
-    await using all = await family({
-      root: [{ hold: atRoot, text: 'Busy.' }, 'One.', 'Two.', 'Three.'],
-      child: [{ hold: held, text: 'Done.' }],
-    });
-    const { root } = all.rt;
-    const child = await all.start();
-    await held.arrived();
-    root.followup(createUserMessage('Work.'));
-    await atRoot.arrived();
-    const first = await reports(all, child, 'wakeup', 'First.');
-    const second = await reports(all, child, 'wakeup', 'Second.');
-    expect(root.inbox.nextTurn.map(({ id }) => id)).toEqual([first.messageId, second.messageId]);
-    held.open();
-    await all.gone(child);
-    expect(root.inbox.nextTurn).toHaveLength(3);
-    atRoot.open();
-    await root.whenIdle();
-    expect(told(root)).toEqual([['user'], ['report'], ['report'], ['notice']]);
-  });
-
   it.each<[ReportDelivery, string[][]]>([
     ['wakeup', [['user'], ['report'], ['notice']]],
     ['next-step', [['user'], ['report', 'notice']]],
