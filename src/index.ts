@@ -4,6 +4,28 @@ export type { Harness, HarnessEvents, ListenOptions } from './harness.ts';
 export type { HarnessOptions } from './harness-options.ts';
 export type { HarnessLimits } from './worker-host/limits.ts';
 
+export { observeRuntime } from './serve/runtime-events.ts';
+export type {
+  RowFailure,
+  RowStatus,
+  RuntimeEvent,
+  SessionStatus,
+  WaitingOn,
+} from './serve/runtime-events.ts';
+export type { ControlClient, TreeUpdate } from './serve/control-client.ts';
+export type {
+  NotificationMap,
+  NotificationName,
+  OperationFailure,
+  OperationMap,
+  OperationName,
+  OperationParams,
+  OperationResult,
+  RowDiagnostic,
+  RowListing,
+  SessionRow,
+} from './serve/operation-map.ts';
+
 export { createUserMessage } from './agent/agent.ts';
 export type {
   Agent,

@@ -23,8 +23,11 @@ const entries: readonly {
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
       NO_START_CAPABILITIES ProjectionError ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
       ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
-      checkStore finalOutput fork openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
+      checkStore finalOutput fork observeRuntime openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
     types: words(`
+      ControlClient NotificationMap NotificationName OperationFailure OperationMap OperationName
+      OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
+      SessionRow SessionStatus TreeUpdate WaitingOn
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec

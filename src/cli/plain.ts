@@ -1,5 +1,5 @@
 /** Progress as plain lines, for a pipe or a log file: one per start, retry and ending. */
-import type { RuntimeEvent } from './runtime-events.ts';
+import type { RuntimeEvent } from '../index.ts';
 import { cleanLine, duration } from './text.ts';
 import type { AgentRow, TreeModel } from './tree-model.ts';
 

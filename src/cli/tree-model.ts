@@ -1,6 +1,5 @@
 /** The agents of one run as data: a fold over what the runtime tells. Knows no terminal. */
-import type { Failure, SessionEvent } from '../index.ts';
-import type { RuntimeEvent } from './runtime-events.ts';
+import type { Failure, RuntimeEvent, SessionEvent } from '../index.ts';
 
 export type AgentState = 'starting' | 'running' | 'completed' | 'failed' | 'stopped';
 
@@ -95,8 +94,14 @@ export class TreeModel {
         if (row !== undefined) row.error = { code: event.code, message: event.message };
         return;
       }
-      case 'subagent/start':
+      // Folded from the events.
+      case 'session/status':
         return;
+      case 'subagent/start': {
+        const row = this.#rows.get(event.id);
+        if (row !== undefined) row.label = event.label ?? row.label;
+        return;
+      }
       default:
         event satisfies never;
     }

@@ -128,7 +128,7 @@ export class Activations {
         ending.throwIfAborted();
         this.assertAdmits(parent);
         activation.ownedBy(this.of(parent));
-        activation.end = lifecycle.start(parent, { provider, id: childId, local: true });
+        activation.end = lifecycle.start(parent, { provider, id: childId, local: true }, label);
       } catch (error) {
         // Kept: what an earlier life left waiting was not addressed to this attempt.
         await this.end(activation, 'keep').catch((failure: unknown) =>

@@ -34,8 +34,10 @@ export interface LifecycleEvents {
   'subagent/end': SubagentRunEndInfo;
 }
 
-interface Carried<Info> {
+/** What is told, on whose behalf, and what the delegation is called, if it is called anything. */
+export interface Carried<Info> {
   readonly parent: Agent;
+  readonly label: string | undefined;
   readonly info: Info;
 }
 type Carriers = { [T in keyof LifecycleEvents]: Carried<LifecycleEvents[T]> };
@@ -67,11 +69,19 @@ export class SubagentLifecycle {
     });
   }
 
+  /** As `on`, with the parent and the label. */
+  onCarried<T extends keyof LifecycleEvents>(
+    type: T,
+    listener: (carried: Carried<LifecycleEvents[T]>) => unknown,
+  ): () => void {
+    return this.#emitter.on(type, listener as (carried: Carriers[T]) => unknown);
+  }
+
   /** Tell the start now. Returns what tells the end, once. */
-  start(parent: Agent, child: Omit<SubagentRunInfo, 'runId'>): SubagentEnd {
+  start(parent: Agent, child: Omit<SubagentRunInfo, 'runId'>, label?: string): SubagentEnd {
     const info: SubagentRunInfo = Object.freeze({ runId: RunId(newId()), ...child });
     let open = true;
-    this.#emitter.emit('subagent/start', { parent, info });
+    this.#emitter.emit('subagent/start', { parent, label, info });
     return (stopReason, output = [], diagnostic) => {
       if (!open) return;
       open = false;
@@ -82,7 +92,7 @@ export class SubagentLifecycle {
         ...(told === undefined ? {} : { lastAssistantMessage: told }),
         ...(diagnostic === undefined ? {} : { diagnostic: boundDiagnostic(diagnostic) }),
       };
-      this.#emitter.emit('subagent/end', { parent, info: Object.freeze(end) });
+      this.#emitter.emit('subagent/end', { parent, label, info: Object.freeze(end) });
     };
   }
 }

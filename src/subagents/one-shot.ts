@@ -102,11 +102,8 @@ export async function startOneShot(
     }
     context.remote.add(parent, { id, result, dispose });
   }
-  const end = context.lifecycle.start(parent, {
-    provider: name,
-    id,
-    local: localAgent !== undefined,
-  });
+  const isLocal = localAgent !== undefined;
+  const end = context.lifecycle.start(parent, { provider: name, id, local: isLocal }, label);
   // Reactions run later, so even a result that was settled already is told after its start.
   const tell = (value: SubagentResult): void => {
     try {

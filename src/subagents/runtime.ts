@@ -30,7 +30,7 @@ import type { ReportOptions } from './report.ts';
 import { Setups } from './setup.ts';
 import type { SetupContribution } from './setup.ts';
 import { SubagentLifecycle } from './lifecycle.ts';
-import type { LifecycleEvents } from './lifecycle.ts';
+import type { Carried, LifecycleEvents } from './lifecycle.ts';
 import { startOneShot } from './one-shot.ts';
 import type { OneShotContext } from './one-shot.ts';
 import type { SubagentProvider, SubagentRun, SubagentStartRequest } from './provider.ts';
@@ -78,11 +78,23 @@ let closing: (subagents: SubagentRuntime) => Promise<void>;
  */
 export const closeSubagents = (subagents: SubagentRuntime): Promise<void> => closing(subagents);
 
+let observing: <T extends keyof LifecycleEvents>(
+  subagents: SubagentRuntime,
+  type: T,
+  listener: (carried: Carried<LifecycleEvents[T]>) => unknown,
+) => () => void;
+
+/** For whoever draws trees: delegations with their parents, which the events leave out. */
+export const observeDelegations: typeof observing = (subagents, type, listener) =>
+  observing(subagents, type, listener);
+
 /** The `subagents` service: named providers, and the children started through them. */
 export class SubagentRuntime {
   static {
     // Whoever has the service ends what is below an agent of theirs, never all of it.
     closing = (subagents) => subagents.#close();
+    observing = (subagents, type, listener) =>
+      subagents.#context.lifecycle.onCarried(type, listener);
   }
 
   readonly #context: OneShotContext;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { PlainLines } from '../../src/cli/plain.ts';
-import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
+import type { RuntimeEvent } from '../../src/index.ts';
 import { TreeModel } from '../../src/cli/tree-model.ts';
 import { began, created, ended, logged, runEnded, used } from './tree-events.ts';
 

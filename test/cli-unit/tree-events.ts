@@ -1,6 +1,6 @@
 /** Builders for what the runtime tells of a run. */
 import type { SessionEvent } from '../../protocol/session-events.ts';
-import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
+import type { RuntimeEvent } from '../../src/index.ts';
 
 export const created = (
   session: string,
@@ -57,6 +57,7 @@ export const runEnded = (id: string, stopReason: string, time: number): RuntimeE
   runId: `run-${id}`,
   provider: 'spawn',
   id,
+  parent: 'r',
   local: true,
   stopReason,
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { TreeModel } from '../../src/cli/tree-model.ts';
-import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
+import type { RuntimeEvent } from '../../src/index.ts';
 import {
   began,
   created,

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, it } from 'vitest';
-import type { RuntimeEvent } from '../../src/cli/runtime-events.ts';
+import type { RuntimeEvent } from '../../src/index.ts';
 import { columnsOf } from '../../src/cli/text.ts';
 import { TreeModel } from '../../src/cli/tree-model.ts';
 import { treeLines, type ViewOptions } from '../../src/cli/tree-view.ts';

@@ -18,10 +18,11 @@ const SRC_RANKS: Readonly<Record<string, number>> = {
   providers: 5,
   'harness-options.ts': 6,
   'harness.ts': 7,
-  'index.ts': 8,
-  'testing.ts': 8,
-  cli: 9,
-  examples: 9,
+  serve: 8,
+  'index.ts': 9,
+  'testing.ts': 9,
+  cli: 10,
+  examples: 10,
 };
 const WORKER_RANKS: Readonly<Record<string, number>> = {
   'index.ts': 0,
