@@ -1,33 +1,42 @@
 import { createRequire } from 'node:module';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError } from 'commander';
+import { declareBench } from './args/bench.ts';
+import type { BenchArguments } from './args/bench.ts';
+import { declareDoctor } from './args/doctor.ts';
+import type { DoctorArguments } from './args/doctor.ts';
+import { declareExport, declareImport, declareRm } from './args/move.ts';
+import type { ExportArguments, ImportArguments, RmArguments } from './args/move.ts';
+import { declareRun } from './args/run.ts';
+import type { RunArguments } from './args/run.ts';
 import { UsageError } from './exit-codes.ts';
 
-/** The command line as it was given; nothing of it is checked against the world yet. */
-export interface RunArguments {
-  readonly prompt: string;
-  readonly taskFile?: string;
-  readonly files?: readonly string[];
-  readonly tools?: readonly string[];
-  readonly outputSchema?: string;
-  readonly model?: string;
-  readonly baseUrl?: string;
-  readonly apiKeyEnv?: string;
-  readonly store?: string;
-  readonly json?: true;
-  readonly turnMs?: number;
-  readonly memoryMb?: number | 'unlimited';
+/** What each command takes. */
+export interface LineMap {
+  run: RunArguments;
+  export: ExportArguments;
+  import: ImportArguments;
+  rm: RmArguments;
+  doctor: DoctorArguments;
+  bench: BenchArguments;
 }
+export type Verb = keyof LineMap;
 
-export interface DoctorArguments {
-  readonly store: string;
-  readonly json?: true;
-}
-
-/** What to do: run, check a store, or print a text (help, the version) and be done. */
+/** What to do: carry out a command, or print a text (help, the version) and be done. */
 export type ParsedLine =
-  | { readonly kind: 'run'; readonly arguments: RunArguments }
-  | { readonly kind: 'doctor'; readonly arguments: DoctorArguments }
+  | { readonly [V in Verb]: { readonly kind: V; readonly arguments: LineMap[V] } }[Verb]
   | { readonly kind: 'print'; readonly text: string };
+
+/** In the order in which the help lists them. */
+const DECLARATIONS: {
+  readonly [V in Verb]: (program: Command, take: (given: LineMap[V]) => void) => void;
+} = {
+  run: declareRun,
+  export: declareExport,
+  import: declareImport,
+  rm: declareRm,
+  doctor: declareDoctor,
+  bench: declareBench,
+};
 
 /** @throws {UsageError} for a line that is not understood. */
 export function parseLine(argv: readonly string[]): ParsedLine {
@@ -54,65 +63,21 @@ function build(onLine: (line: ParsedLine) => void, print: (text: string) => void
     .description('Run an agent that may delegate to child agents, each in a thread of its own.')
     .version(version)
     .exitOverride()
-    .configureOutput({ writeOut: print, writeErr: () => {} });
-  program
-    .command('run')
-    .description('Give a task to a root agent and print its answer.')
-    .argument('[prompt...]', 'the task (put it before --files, or after --)')
-    .option('--task-file <path>', 'read the task from a file')
-    .option(
-      '--files <glob...>',
-      'files the agents may list and read; "!glob" leaves files out, and node_modules is left ' +
-        'out unless named',
-    )
-    .option('--tools <module...>', "ES modules with more tools, loaded in each agent's thread")
-    .option('--output-schema <path>', 'JSON Schema that the result of every child must satisfy')
-    .option('--base-url <url>', 'an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
-    .option('--model <name>', 'a model of that server')
-    .option('--api-key-env <name>', 'environment variable that holds the API key')
-    .option('--store <file>', 'SQLite file that keeps the sessions (default: they are not kept)')
-    .option('--turn-ms <ms>', 'time limit of each turn of a child', positiveInteger)
-    .option('--memory-mb <mb>', `heap limit of each agent's thread, or "unlimited"`, memoryLimit)
-    .option('--json', 'print every event as one line of JSON on stdout')
-    .addHelpText('after', EXIT_CODES)
-    .action((prompt: readonly string[], options: Omit<RunArguments, 'prompt'>) =>
-      onLine({ kind: 'run', arguments: { prompt: prompt.join(' ').trim(), ...options } }),
-    );
-  program
-    .command('doctor')
-    .description('Check a file of sessions, and say what is wrong with it. Changes nothing.')
-    .argument('<store>', 'an SQLite file that sessions are kept in; it may be in use')
-    .option('--json', 'print every finding as one line of JSON')
-    .addHelpText('after', DOCTOR_CODES)
-    .action((store: string, options: Omit<DoctorArguments, 'store'>) =>
-      onLine({ kind: 'doctor', arguments: { store, ...options } }),
-    );
+    .configureOutput({ writeOut: print, writeErr: () => {} })
+    .addHelpText('after', HELP);
+  for (const [kind, declare] of Object.entries(DECLARATIONS)) {
+    declare(program, (given: unknown) => onLine({ kind, arguments: given } as ParsedLine));
+  }
   return program;
 }
 
-const EXIT_CODES = `
-Without --model the embedded scripted model is used: no key, no network, no language model.
+const HELP = `
+Examples:
+  subagents run 'Summarise the files.' --files '*.md' --store runs.db
+  subagents doctor runs.db
+  subagents help export
 
-Exit codes: 0 completed; 1 the root's turn failed; 2 bad input, nothing was run;
-3 completed, but some delegations failed; 130 Ctrl-C; 143 SIGTERM.
-A stdout that is closed early ends the run, quietly and with 0.`;
-
-const DOCTOR_CODES = `
-Exit codes: 0 nothing is wrong; 1 there are errors; 2 bad input, or no store.`;
-
-function positiveInteger(text: string): number {
-  if (isPositiveInteger(text)) return Number(text);
-  throw new InvalidArgumentError('It has to be a whole number above 0.');
-}
-
-function memoryLimit(text: string): number | 'unlimited' {
-  if (text === 'unlimited') return text;
-  if (isPositiveInteger(text)) return Number(text);
-  throw new InvalidArgumentError('It has to be a whole number above 0, or "unlimited".');
-}
-
-const isPositiveInteger = (text: string): boolean =>
-  /^\d+$/u.test(text) && Number(text) > 0 && Number.isSafeInteger(Number(text));
+Every command says with --help what it ends with.`;
 
 function usageMessage(error: CommanderError): string {
   const text = error.message

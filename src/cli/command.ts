@@ -1,17 +1,20 @@
 /** The command without its process: from arguments and streams to an exit code. */
-import type { RuntimeEvent } from '../index.ts';
-import { parseLine, type RunArguments } from './args.ts';
-import { EXIT, Stopped, UsageError } from './exit-codes.ts';
-import { planRun, type RunPlan, type Surroundings } from './input.ts';
-import { PlainLines } from './plain.ts';
-import type { RunOutcome, RunWatcher } from './run.ts';
-import { cleanLine, cleanText } from './text.ts';
-import { TreeModel } from './tree-model.ts';
+import { parseLine } from './args.ts';
+import type { LineMap, Verb } from './args.ts';
+import type { Call, CarryOut, Streams } from './call.ts';
+import { EXIT, Refused, UsageError } from './exit-codes.ts';
+import type { Surroundings } from './input.ts';
+import { cleanLine } from './text.ts';
 
-export interface Streams {
-  readonly stdout: NodeJS.WriteStream;
-  readonly stderr: NodeJS.WriteStream;
-}
+/** What carries out each command, loaded when it is asked for. */
+const VERBS: { readonly [V in Verb]: () => Promise<CarryOut<LineMap[V]>> } = {
+  run: async () => (await import('./verbs/run.ts')).runVerb,
+  export: async () => (await import('./verbs/export.ts')).exportVerb,
+  import: async () => (await import('./verbs/import.ts')).importVerb,
+  rm: async () => (await import('./verbs/rm.ts')).rmVerb,
+  bench: async () => (await import('./verbs/bench.ts')).benchVerb,
+  doctor: async () => (await import('./verbs/doctor.ts')).examine,
+};
 
 /**
  * Carry out one command line. `signal` stops it; then this rejects with the signal's reason,
@@ -29,142 +32,11 @@ export async function runCommand(
       streams.stdout.write(line.text);
       return EXIT.completed;
     }
-    if (line.kind === 'doctor') {
-      const { examine } = await import('./doctor.ts');
-      return await examine(line.arguments, streams.stdout, signal);
-    }
-    const plan = await planRun(line.arguments, surroundings, signal);
-    const outcome = await runShown(plan, line.arguments, streams, surroundings, signal);
-    return outcome.exitCode;
+    const carryOut = (await VERBS[line.kind]()) as CarryOut<LineMap[Verb]>;
+    return await carryOut(line.arguments, { streams, surroundings, signal } satisfies Call);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof UsageError || error instanceof Refused)) throw error;
     streams.stderr.write(`subagents: ${cleanLine(error.message)}\n`);
-    return EXIT.usage;
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
 }
-
-/**
- * Run a plan and show it: events as JSON, or progress on stderr and the answer on stdout. The
- * first line comes with the first event, so that a plan that cannot be built prints nothing.
- */
-export async function runShown(
-  plan: RunPlan,
-  { json }: Pick<RunArguments, 'json'>,
-  { stdout, stderr }: Streams,
-  { env }: Pick<Surroundings, 'env'>,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
-  const tree = new TreeModel();
-  if (json === true) return runAsJson(plan, tree, stdout, signal);
-  // Loaded only now: what is refused before needs none of it.
-  const { run } = await import('./run.ts');
-  const tell = (line: string): void => void stderr.write(`${line}\n`);
-  const view = await openView(tree, stderr, env);
-  try {
-    const watcher = { tree, tell: after(() => tell(headline(plan)), view.tell) };
-    const outcome = await run(plan, watcher, signal);
-    view.close();
-    if (outcome.answer !== '') stdout.write(`${cleanText(outcome.answer)}\n`);
-    // A screen shows the answer as well as the progress, if both go there.
-    const isAnswerSeen = !stderr.isTTY || stdout.isTTY;
-    for (const line of problems(outcome, plan, isAnswerSeen)) tell(line);
-    return outcome;
-  } finally {
-    view.close();
-  }
-}
-
-/** Also a run that is stopped ends with its outcome, if it has begun. */
-async function runAsJson(
-  plan: RunPlan,
-  tree: TreeModel,
-  stdout: NodeJS.WriteStream,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
-  const { run } = await import('./run.ts');
-  const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
-  const end = (outcome: RunOutcome): void => write({ type: 'run/end', ...outcome });
-  let hasBegun = false;
-  const begin = (): void => {
-    hasBegun = true;
-    write({ type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' });
-  };
-  try {
-    const outcome = await run(plan, { tree, tell: after(begin, write) }, signal);
-    end(outcome);
-    return outcome;
-  } catch (error) {
-    if (hasBegun && signal.reason instanceof Stopped) {
-      end({
-        exitCode: signal.reason.exitCode,
-        answer: '',
-        failure: tree.root?.failure ?? { code: 'ABORTED', message: signal.reason.message },
-        failedDelegations: tree.failures(),
-      });
-    }
-    throw error;
-  }
-}
-
-/** `tell`, and `begin` once before it. */
-function after(begin: () => void, tell: RunWatcher['tell']): RunWatcher['tell'] {
-  let hasBegun = false;
-  return (event) => {
-    if (!hasBegun) begin();
-    hasBegun = true;
-    tell(event);
-  };
-}
-
-const headline = ({ server }: RunPlan): string =>
-  server === undefined
-    ? 'No model was named: using the embedded scripted model (a program, not a language model).'
-    : `Model ${cleanLine(server.model)} at ${server.baseURL}`;
-
-interface View {
-  tell(event: RuntimeEvent): void;
-  close(): void;
-}
-
-async function openView(
-  tree: TreeModel,
-  stderr: NodeJS.WriteStream,
-  env: Surroundings['env'],
-): Promise<View> {
-  if (!stderr.isTTY || env['TERM'] === 'dumb') {
-    const plain = new PlainLines(tree, (line) => void stderr.write(`${line}\n`));
-    return { tell: (event) => plain.tell(event), close: () => {} };
-  }
-  const { LiveTree } = await import('./live-tree.ts');
-  const live = new LiveTree(tree, stderr, (env['NO_COLOR'] ?? '') === '');
-  return { tell: () => {}, close: () => live.close() };
-}
-
-function* problems(
-  { answer, failure, failedDelegations }: RunOutcome,
-  { server }: RunPlan,
-  isAnswerSeen: boolean,
-): Iterable<string> {
-  // The embedded model lists what failed at the end of its answer; another model may not.
-  const listed = server === undefined && isAnswerSeen ? answer : '';
-  for (const { label, code, message } of failedDelegations) {
-    if (listed.includes(`\n- ${label}: `)) continue;
-    yield `Failed: ${cleanLine(label)}: ${code}: ${cleanLine(message)}`;
-  }
-  if (failure === undefined) return;
-  const hint = server === undefined ? undefined : HINTS[failure.code];
-  yield `subagents: the task failed: ${failure.code}: ${sentence(cleanLine(failure.message))}${
-    hint === undefined ? '' : ` ${hint}`
-  }`;
-}
-
-/** What another program said, so that more can follow it. */
-const sentence = (text: string): string => (/[.?!:…)]$/u.test(text) ? text : `${text}.`);
-
-/** What a person can do about a failure of the model's server. */
-const HINTS: Readonly<Record<string, string>> = {
-  AUTH: 'Is the key right that --api-key-env names?',
-  INVALID_REQUEST: 'Are --model and --base-url right?',
-  MISSING_CREDENTIAL: 'Name the variable that holds the key with --api-key-env.',
-  TRANSPORT: 'Does the server still run?',
-};

@@ -26,6 +26,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** What was asked for is not done, in one line that says why: the command fails. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
 /** The reason of a run that is stopped from outside. */
 export class Stopped extends Error {
   override readonly name = 'Stopped';

@@ -6,8 +6,11 @@ import { readFile, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ObjectJsonSchema } from '../index.ts';
-import type { RunArguments } from './args.ts';
+import type { AgentArguments, ModelArguments } from './args/options.ts';
+import type { RunArguments } from './args/run.ts';
 import { assertFile, reasonOf } from './checks.ts';
+import { definitionOf, loadDefinitions } from './definitions.ts';
+import type { AgentDefinition } from './definitions.ts';
 import { UsageError } from './exit-codes.ts';
 import { findFiles } from './find-files.ts';
 import { assertReachable } from './reachable.ts';
@@ -18,18 +21,25 @@ export interface ModelServer {
   readonly apiKey?: string;
 }
 
-/** A run, checked. */
-export interface RunPlan {
-  readonly task: string;
+/** What agents are made of, checked. */
+export interface AgentPlan {
   readonly cwd: string;
   /** Paths that start from `cwd`; absent when no files were given. */
   readonly files?: readonly string[];
   readonly toolModules: readonly URL[];
+  readonly definitions: readonly AgentDefinition[];
+  /** What a root is; absent: an agent without a definition. */
+  readonly root?: AgentDefinition;
   readonly outputSchema?: ObjectJsonSchema;
   /** Absent: the embedded scripted model. */
   readonly server?: ModelServer;
   readonly store?: string;
   readonly limits: { readonly turnMs?: number; readonly memoryMb?: number | 'unlimited' };
+}
+
+/** A run, checked. */
+export interface RunPlan extends AgentPlan {
+  readonly task: string;
 }
 
 export interface Surroundings {
@@ -44,11 +54,22 @@ export interface Surroundings {
  */
 export async function planRun(
   args: RunArguments,
-  { cwd, env }: Surroundings,
+  surroundings: Surroundings,
   signal: AbortSignal,
 ): Promise<RunPlan> {
-  const task = await readTask(args, cwd);
-  const server = modelServer(args, env);
+  const task = await readTask(args, surroundings.cwd);
+  return { task, ...(await planAgents(args, surroundings, signal)) };
+}
+
+/** The same for agents that are given their tasks later. */
+export async function planAgents(
+  args: AgentArguments & { readonly agent?: string; readonly store?: string },
+  { cwd, env }: Surroundings,
+  signal: AbortSignal,
+): Promise<AgentPlan> {
+  const definitions = await loadDefinitions(args.agents, cwd);
+  const root = args.agent === undefined ? undefined : rootOf(args.agent, args, definitions);
+  const server = modelServer(args, root?.model, env);
   const files = args.files === undefined ? undefined : await findFiles(args.files, cwd, signal);
   const toolModules = await Promise.all((args.tools ?? []).map((path) => toolModule(path, cwd)));
   const schema =
@@ -57,18 +78,29 @@ export async function planRun(
   if (server !== undefined) await assertReachable(server.baseURL, signal);
   const { turnMs, memoryMb } = args;
   return {
-    task,
     cwd,
     toolModules,
+    definitions,
     limits: {
       ...(turnMs === undefined ? {} : { turnMs }),
       ...(memoryMb === undefined ? {} : { memoryMb }),
     },
+    ...(root === undefined ? {} : { root }),
     ...(files === undefined ? {} : { files }),
     ...(schema === undefined ? {} : { outputSchema: schema }),
     ...(server === undefined ? {} : { server }),
     ...(store === undefined ? {} : { store }),
   };
+}
+
+/** What the command line says of its model wins over its definition. */
+function rootOf(
+  name: string,
+  { agents, model }: AgentArguments,
+  definitions: readonly AgentDefinition[],
+): AgentDefinition {
+  const { model: own, ...root } = definitionOf(definitions, name, agents);
+  return model === undefined && own !== undefined ? { ...root, model: own } : root;
 }
 
 async function readTask({ prompt, taskFile, files }: RunArguments, cwd: string): Promise<string> {
@@ -83,14 +115,16 @@ async function readTask({ prompt, taskFile, files }: RunArguments, cwd: string):
   throw new UsageError(`There is no task: give a prompt or --task-file <path>.${hint}`);
 }
 
+/** `own`: the model that the definition of the root names. */
 function modelServer(
-  { model, baseUrl, apiKeyEnv }: RunArguments,
+  { model: given, baseUrl, apiKeyEnv }: ModelArguments,
+  own: string | undefined,
   env: Surroundings['env'],
 ): ModelServer | undefined {
   if (baseUrl === undefined) {
-    if (model !== undefined) {
+    if (given !== undefined) {
       throw new UsageError(
-        `No server for the model "${model}": name one with --base-url, or leave --model out to ` +
+        `No server for the model "${given}": name one with --base-url, or leave --model out to ` +
           'use the embedded scripted model.',
       );
     }
@@ -98,6 +132,7 @@ function modelServer(
       throw new UsageError('--api-key-env needs --base-url and --model.');
     return undefined;
   }
+  const model = given ?? own;
   if (model === undefined) {
     throw new UsageError('--base-url needs --model: the name of a model of that server.');
   }
@@ -131,7 +166,8 @@ async function readSchema(path: string): Promise<ObjectJsonSchema> {
   }
 }
 
-async function storeFile(path: string): Promise<string> {
+/** @throws {UsageError} when a store cannot be at `path`. */
+export async function storeFile(path: string): Promise<string> {
   const folder = dirname(path);
   const status = await stat(folder).catch((error: unknown) => {
     throw new UsageError(`Cannot keep the store in "${folder}": ${reasonOf(error)}.`, {

@@ -1,7 +1,8 @@
 /** Progress as plain lines, for a pipe or a log file: one per start, retry and ending. */
 import type { RuntimeEvent } from '../index.ts';
 import { cleanLine, duration } from './text.ts';
-import type { AgentRow, TreeModel } from './tree-model.ts';
+import type { TreeModel } from './tree-model.ts';
+import type { AgentRow } from './tree-row.ts';
 
 export class PlainLines {
   readonly #tree: TreeModel;

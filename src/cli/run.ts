@@ -1,21 +1,17 @@
 /** One task, one root agent, until it is idle; then everything is let go. */
 import {
-  createHarness,
   createUserMessage,
   observeRuntime,
-  openaiCompatible,
-  subagentTool,
-  HarnessError,
-  type Agent,
   type Harness,
   type RuntimeEvent,
   type SessionEvent,
   type TurnEndReason,
 } from '../index.ts';
-import { FILE_SUMMARY_SCHEMA } from './embedded/summary.ts';
-import { exitCodeOf, UsageError } from './exit-codes.ts';
+import { build, createRoot } from './build.ts';
+import { exitCodeOf } from './exit-codes.ts';
 import type { RunPlan } from './input.ts';
-import { DELEGATION_TOOL, type FailedRun, type RowFailure, type TreeModel } from './tree-model.ts';
+import type { FailedRun, TreeModel } from './tree-model.ts';
+import type { RowFailure } from './tree-row.ts';
 
 export interface RunOutcome {
   readonly exitCode: number;
@@ -32,9 +28,6 @@ export interface RunWatcher {
   tell(event: RuntimeEvent): void;
 }
 
-/** How soon a turn that ran out of time has to obey before its thread is ended. */
-const INTERRUPT_GRACE_MS = 500;
-
 /**
  * Carry out one plan. When `signal` aborts, every request in flight is cut off and the run is
  * let go; the promise rejects with the signal's reason once nothing of it is left.
@@ -46,8 +39,7 @@ export async function run(
   watcher: RunWatcher,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
-  if (plan.store !== undefined) await rehearse(plan, signal);
-  const harness = await build(plan);
+  const harness = await build(plan, signal);
   const withdraw = observeRuntime(harness, (event) => {
     watcher.tree.apply(event);
     watcher.tell(event);
@@ -58,77 +50,6 @@ export async function run(
     await harness.dispose();
     withdraw();
   }
-}
-
-/** The same without the store: what cannot be built is found before there is a file. */
-async function rehearse({ store: _, ...plan }: RunPlan, signal: AbortSignal): Promise<void> {
-  const harness = await build(plan);
-  try {
-    // Only a thread can tell whether a module loads.
-    if (plan.toolModules.length > 0) await createRoot(harness, plan, signal);
-  } finally {
-    await harness.dispose();
-  }
-}
-
-async function build(plan: RunPlan): Promise<Harness> {
-  const { server, files, cwd } = plan;
-  let harness: Harness | undefined;
-  try {
-    harness = await createHarness({
-      ...(plan.store === undefined ? {} : { store: plan.store }),
-      models: {
-        embedded: { module: new URL('./embedded/model.js', import.meta.url) },
-        ...(server === undefined ? {} : { server: openaiCompatible(server) }),
-      },
-      defaultModel:
-        server === undefined
-          ? { provider: 'embedded', model: 'scripted' }
-          : { provider: 'server', model: server.model },
-      tools: [
-        ...(files === undefined
-          ? []
-          : [
-              {
-                module: new URL('./tools/files.js', import.meta.url),
-                options: { root: cwd, files },
-              },
-            ]),
-        ...plan.toolModules.map((module) => ({ module })),
-      ],
-      limits: { ...plan.limits, interruptGraceMs: INTERRUPT_GRACE_MS },
-    });
-    const outputSchema =
-      plan.outputSchema ?? (server === undefined ? FILE_SUMMARY_SCHEMA : undefined);
-    harness.tools.register(
-      subagentTool(harness.subagents, {
-        provider: 'spawn',
-        toolName: DELEGATION_TOOL,
-        ...(outputSchema === undefined ? {} : { outputSchema }),
-      }),
-    );
-    return harness;
-  } catch (error) {
-    await harness?.dispose();
-    throw asUsageError(error);
-  }
-}
-
-async function createRoot(harness: Harness, plan: RunPlan, signal: AbortSignal): Promise<Agent> {
-  try {
-    const { agent } = await harness.agents.create({ meta: { cwd: plan.cwd }, signal });
-    return agent;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asUsageError(error);
-  }
-}
-
-/** What the library refuses, in the words of the command line. */
-function asUsageError(error: unknown): unknown {
-  if (!(error instanceof HarnessError)) return error;
-  const message = error.message.replace(/limits\.memoryMb|The limit memoryMb/u, '--memory-mb');
-  return new UsageError(message, { cause: error });
 }
 
 async function drive(

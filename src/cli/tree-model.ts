@@ -1,48 +1,32 @@
-/** The agents of one run as data: a fold over what the runtime tells. Knows no terminal. */
-import type { Failure, RuntimeEvent, SessionEvent } from '../index.ts';
-
-export type AgentState = 'starting' | 'running' | 'completed' | 'failed' | 'stopped';
-
-export interface AgentRow {
-  readonly id: string;
-  readonly parent: string | undefined;
-  label: string;
-  state: AgentState;
-  readonly startedAt: number;
-  endedAt: number | undefined;
-  inputTokens: number;
-  outputTokens: number;
-  /** Whether its model ever told how many tokens it used. */
-  hasUsage: boolean;
-  /** The last line it wrote in this step; without one, the tool it called last. */
-  lastLine: string;
-  hasWritten: boolean;
-  failure: RowFailure | undefined;
-  /** What went wrong with the agent itself, outside of its turns. */
-  error: RowFailure | undefined;
-  readonly children: AgentRow[];
-}
-export type RowFailure = Pick<Failure, 'code' | 'message'>;
+/** The agents of one run, or of one store, as data: a fold over what is told. Knows no terminal. */
+import type { RowListing, RuntimeEvent, SessionEvent } from '../index.ts';
+import { delegationLabel, foldEnd, foldEvent } from './tree-fold.ts';
+import { applyStatus, nameOf, newRow, rowOfDiagnostic, rowOfSession } from './tree-row.ts';
+import type { AgentRow, RowFailure } from './tree-row.ts';
 
 /** A delegation that brought no result, with or without a child of its own. */
 export interface FailedRun extends RowFailure {
   readonly label: string;
 }
 
-/** The name under which a run's agents delegate. */
-export const DELEGATION_TOOL = 'subagent';
-
-const LAST_LINE_CHARACTERS = 200;
+type EventOf<T extends RuntimeEvent['type']> = Extract<RuntimeEvent, { type: T }>;
+type DataOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>['data'];
 
 export class TreeModel {
   readonly #rows = new Map<string, AgentRow>();
-  readonly #delegations = new Map<string, string>();
+  /** Calls that ask for a child: the row that stands for it until there is one, if it still does. */
+  readonly #delegations = new Map<string, AgentRow>();
   /** Delegations whose call failed, with the agent that made it. */
   readonly #unanswered: (FailedRun & { readonly by: AgentRow })[] = [];
-  #root: AgentRow | undefined;
+  #roots: AgentRow[] = [];
 
   get root(): AgentRow | undefined {
-    return this.#root;
+    return this.#roots[0];
+  }
+
+  /** Those without a parent here, in the order in which they were told of. */
+  get roots(): readonly AgentRow[] {
+    return this.#roots;
   }
 
   get rows(): readonly AgentRow[] {
@@ -73,6 +57,17 @@ export class TreeModel {
     ];
   }
 
+  /** Begin anew with what there is: it takes the place of all that was told before. */
+  reset({ rows, diagnostics }: RowListing): void {
+    this.#rows.clear();
+    this.#delegations.clear();
+    this.#unanswered.length = 0;
+    this.#roots = [];
+    const made = [...rows.map(rowOfSession), ...diagnostics.map(rowOfDiagnostic)];
+    for (const row of made) this.#rows.set(row.id, row);
+    for (const row of made) this.#place(row);
+  }
+
   apply(event: RuntimeEvent): void {
     switch (event.type) {
       case 'session/created':
@@ -82,24 +77,21 @@ export class TreeModel {
         if (row !== undefined) this.#fold(row, event.event);
         return;
       }
+      case 'session/status': {
+        const row = this.#rows.get(event.session);
+        if (row !== undefined) applyStatus(row, event);
+        return;
+      }
+      case 'subagent/start':
+        return this.#start(event);
       case 'subagent/end': {
         const row = this.#rows.get(event.id);
-        if (row === undefined || event.stopReason === 'completed') return;
-        row.failure ??= failureOfRun(row, event.stopReason);
-        end(row, event.stopReason === 'aborted' ? 'stopped' : 'failed', event.time);
+        if (row !== undefined) foldEnd(row, event.stopReason, event.time);
         return;
       }
       case 'agent/error': {
         const row = this.#rows.get(event.session);
         if (row !== undefined) row.error = { code: event.code, message: event.message };
-        return;
-      }
-      // Folded from the events.
-      case 'session/status':
-        return;
-      case 'subagent/start': {
-        const row = this.#rows.get(event.id);
-        if (row !== undefined) row.label = event.label ?? row.label;
         return;
       }
       default:
@@ -108,150 +100,93 @@ export class TreeModel {
   }
 
   #create({ session: id, parent, time, label }: EventOf<'session/created'>): void {
-    const above = parent === undefined ? undefined : this.#rows.get(parent);
-    const row: AgentRow = {
+    const again = this.#rows.get(id);
+    if (again !== undefined) {
+      again.state = 'starting';
+      return;
+    }
+    const isBelow = parent !== undefined && this.#rows.has(parent);
+    const row = newRow({
       id,
       parent,
-      label: above === undefined ? 'root' : (label ?? id.slice(-8)),
-      state: 'starting',
+      label: label ?? (isBelow ? nameOf(id) : 'root'),
       startedAt: time,
-      endedAt: undefined,
-      inputTokens: 0,
-      outputTokens: 0,
-      hasUsage: false,
-      lastLine: '',
-      hasWritten: false,
-      failure: undefined,
-      error: undefined,
-      children: [],
-    };
+    });
     this.#rows.set(id, row);
-    if (above === undefined) this.#root ??= row;
-    else above.children.push(row);
+    this.#place(row);
+    if (label !== undefined) this.#arrived(row, label);
+  }
+
+  #start({ id, parent, label, local, time }: EventOf<'subagent/start'>): void {
+    let row = this.#rows.get(id);
+    if (row === undefined) {
+      if (local) return;
+      row = newRow({ id, parent, label: nameOf(id), startedAt: time, state: 'running' });
+      this.#rows.set(id, row);
+      this.#place(row);
+    }
+    row.label = label ?? row.label;
+    this.#arrived(row, row.label);
   }
 
   #fold(row: AgentRow, event: SessionEvent): void {
-    switch (event.type) {
-      case 'subagent/descriptor':
-        row.label = event.data.label ?? row.label;
-        return;
-      case 'turn/start':
-        row.state = 'running';
-        row.endedAt = undefined;
-        row.failure = undefined;
-        return;
-      case 'step/start':
-        row.hasWritten = false;
-        return;
-      case 'assistant/chunk':
-        if (event.data.chunk.type === 'text-delta') addText(row, event.data.chunk.text);
-        return;
-      case 'assistant/message': {
-        const { usage } = event.data;
-        row.hasUsage ||= usage !== undefined;
-        row.inputTokens +=
-          (usage?.inputTokens ?? 0) +
-          (usage?.cacheReadTokens ?? 0) +
-          (usage?.cacheWriteTokens ?? 0);
-        row.outputTokens += usage?.outputTokens ?? 0;
-        row.lastLine += row.lastLine === '' ? '' : '\n';
-        return;
+    foldEvent(row, event);
+    if (event.type === 'tool/call') this.#ask(row, event.data, event.time);
+    if (event.type === 'tool/result') this.#answer(row, event.data);
+    // What was asked for and has no child by now gets none.
+    if (event.type === 'turn/end') {
+      for (const asked of row.children.filter(({ state }) => state === 'queued')) {
+        this.#remove(asked);
       }
-      case 'llm/retry': {
-        const { retry, maxRetries, failure } = event.data;
-        row.lastLine = `retry ${retry} of ${maxRetries}: ${failure.message}\n`;
-        return;
-      }
-      case 'tool/call': {
-        const { name, callId } = event.data;
-        if (!row.hasWritten) {
-          row.lastLine = `${`${name} ${event.data.arguments}`.slice(0, LAST_LINE_CHARACTERS)}\n`;
-        }
-        if (name === DELEGATION_TOOL) {
-          this.#delegations.set(`${row.id} ${callId}`, labelOf(event.data.arguments));
-        }
-        return;
-      }
-      case 'tool/result':
-        return this.#settleDelegation(row, event.data);
-      case 'turn/end':
-        return endTurn(row, event.data.reason, event.time);
-      // The other events change nothing that is shown.
-      default:
     }
   }
 
-  #settleDelegation(row: AgentRow, { message, error }: ToolResultData): void {
+  /** A child is asked for: it waits for a thread until it is told of. */
+  #ask(row: AgentRow, { name, callId, arguments: args }: DataOf<'tool/call'>, time: number): void {
+    const label = delegationLabel(name, args);
+    if (label === undefined) return;
+    const id = `${row.id} ${callId}`;
+    const asked = newRow({ id, parent: row.id, label, startedAt: time, state: 'queued' });
+    this.#delegations.set(id, asked);
+    this.#rows.set(id, asked);
+    this.#place(asked);
+  }
+
+  /** The child that was asked for under this label is here. */
+  #arrived(row: AgentRow, label: string): void {
+    const above = row.parent === undefined ? undefined : this.#rows.get(row.parent);
+    const asked = above?.children.find(
+      (each) => each.state === 'queued' && each.label === label && this.#delegations.has(each.id),
+    );
+    if (asked !== undefined) this.#remove(asked);
+  }
+
+  #answer(row: AgentRow, { message, error }: DataOf<'tool/result'>): void {
     const key = `${row.id} ${message.source.callId}`;
-    const label = this.#delegations.get(key);
+    const asked = this.#delegations.get(key);
     this.#delegations.delete(key);
+    if (asked === undefined) return;
+    this.#remove(asked);
     const block = message.content[0];
-    if (label === undefined || block?.type !== 'tool-result' || block.isError !== true) return;
+    if (block?.type !== 'tool-result' || block.isError !== true) return;
     const text = block.content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+    const { label } = asked;
     this.#unanswered.push({ by: row, label, code: error?.code ?? 'FAILED', message: text });
   }
-}
 
-type EventOf<T extends RuntimeEvent['type']> = Extract<RuntimeEvent, { type: T }>;
-type DataOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>['data'];
-type ToolResultData = DataOf<'tool/result'>;
-
-/** Why a run brought no result although no turn of it failed: the code its parent is told. */
-function failureOfRun(row: AgentRow, stopReason: string): RowFailure {
-  if (stopReason === 'aborted') {
-    return { code: 'ABORTED', message: 'It was stopped before it was done.' };
+  /** Idempotent. */
+  #remove(row: AgentRow): void {
+    if (!this.#rows.delete(row.id)) return;
+    const siblings = this.#siblingsOf(row);
+    siblings.splice(siblings.indexOf(row), 1);
   }
-  if (row.state === 'completed') {
-    const message = 'The child finished without handing in a valid structured result.';
-    return { code: 'NO_STRUCTURED_OUTPUT', message };
+
+  #place(row: AgentRow): void {
+    this.#siblingsOf(row).push(row);
   }
-  return row.error ?? { code: 'FAILED', message: 'It ended before its turn was finished.' };
-}
 
-function endTurn(row: AgentRow, reason: DataOf<'turn/end'>['reason'], time: number): void {
-  switch (reason.kind) {
-    case 'completed':
-      return end(row, 'completed', time);
-    case 'aborted':
-      row.failure = { code: 'ABORTED', message: `It was stopped (${reason.reason.kind}).` };
-      return end(row, 'stopped', time);
-    case 'error':
-      row.failure = { code: reason.error.code, message: reason.error.message };
-      return end(row, 'failed', time);
-    case 'max-tokens':
-      row.failure = { code: 'MAX_TOKENS', message: 'The answer reached its token limit.' };
-      return end(row, 'failed', time);
-    case 'blocked':
-      row.failure = { code: 'REFUSED', message: 'The task was refused.' };
-      return end(row, 'failed', time);
-    // Open: an ending that is not known is a failure.
-    default:
-      row.failure = { code: 'INTERRUPTED', message: `The turn ended: ${reason.kind}.` };
-      return end(row, 'failed', time);
+  #siblingsOf({ parent }: AgentRow): AgentRow[] {
+    const above = parent === undefined ? undefined : this.#rows.get(parent);
+    return above?.children ?? this.#roots;
   }
-}
-
-function end(row: AgentRow, state: AgentState, time: number): void {
-  row.state = state;
-  row.endedAt ??= time;
-}
-
-/** Keep the last line only. A text that went on after a line break begins a new one. */
-function addText(row: AgentRow, text: string): void {
-  const lines = (row.lastLine + text).split('\n');
-  const tail = lines.at(-1) ?? '';
-  const line =
-    tail.trim() === '' ? `${lines.findLast((part) => part.trim() !== '') ?? ''}\n` : tail;
-  row.lastLine = line.slice(-LAST_LINE_CHARACTERS);
-  row.hasWritten = true;
-}
-
-function labelOf(rawArguments: string): string {
-  try {
-    const { description } = JSON.parse(rawArguments) as { description?: unknown };
-    if (typeof description === 'string') return description;
-  } catch {
-    // Arguments that are no JSON: the call has no name to show.
-  }
-  return DELEGATION_TOOL;
 }

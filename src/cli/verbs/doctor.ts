@@ -1,8 +1,9 @@
 /** `subagents doctor`: what is wrong with a store, in words, and what to do about it. */
-import { checkStore, HarnessError, type StoreFinding } from '../index.ts';
-import type { DoctorArguments } from './args.ts';
-import { EXIT, UsageError } from './exit-codes.ts';
-import { cleanLine } from './text.ts';
+import { checkStore, HarnessError, type StoreFinding } from '../../index.ts';
+import type { DoctorArguments } from '../args/doctor.ts';
+import type { Call } from '../call.ts';
+import { EXIT, UsageError } from '../exit-codes.ts';
+import { cleanLine } from '../text.ts';
 
 const ADVICE: Readonly<Record<StoreFinding['kind'], string | undefined>> = {
   'damaged-file': 'Restore a copy. What can be read still can be exported: `sessions.exportLines`.',
@@ -32,8 +33,7 @@ const ADVICE: Readonly<Record<StoreFinding['kind'], string | undefined>> = {
  */
 export async function examine(
   { store, json }: DoctorArguments,
-  stdout: Pick<NodeJS.WriteStream, 'write'>,
-  signal: AbortSignal,
+  { streams: { stdout }, signal }: Call,
 ): Promise<number> {
   const found = await checkStore(store, signal).catch((error: unknown) => {
     throw error instanceof HarnessError ? new UsageError(error.message, { cause: error }) : error;
