@@ -46,7 +46,8 @@ export type MessageSource =
   | { readonly kind: 'tool'; readonly callId: CallId }
   | CoordinatorMessageSource
   | SubagentReportMessageSource
-  | SubagentSettledMessageSource;
+  | SubagentSettledMessageSource
+  | JobSettledMessageSource;
 
 /** A follow-up that one agent's tool call sent to one of its children. */
 export interface CoordinatorMessageSource {
@@ -74,6 +75,18 @@ export interface SubagentSettledMessageSource {
   /** How many messages waited for the child by then. Absent in logs of before it was written. */
   readonly waiting?: number;
 }
+/** The runtime's own account of a job that ended. */
+export interface JobSettledMessageSource {
+  readonly kind: 'job-settled';
+  readonly form: 'notice';
+  /** What happened, for people: at most 120 UTF-16 units, without the job's id. */
+  readonly summary: string;
+  readonly jobId: string;
+}
+
+/** What the runtime says by itself: nobody chose to send it. */
+export const isNotice = ({ kind }: MessageSource): boolean =>
+  kind === 'subagent-settled' || kind === 'job-settled';
 
 interface MessageOf<Role extends string> {
   readonly id: MessageId;

@@ -8,6 +8,7 @@ export type {
   Message,
   MessageSource,
   ReasoningBlock,
+  JobSettledMessageSource,
   SubagentReportMessageSource,
   SubagentSettledMessageSource,
   TextBlock,

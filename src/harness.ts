@@ -18,6 +18,7 @@ import type { Ownership } from './base/scope.ts';
 import { assertTornDown } from './base/teardown.ts';
 import { checkOptions } from './harness-options.ts';
 import type { HarnessOptions } from './harness-options.ts';
+import { Jobs } from './jobs/jobs.ts';
 import { ModelRoutes } from './models/routes.ts';
 import { personaSection } from './prompt/persona.ts';
 import { PromptRegistry } from './prompt/prompt.ts';
@@ -31,7 +32,7 @@ import type { SessionObservations } from './session/sessions.ts';
 import { openSqliteStore } from './session/sqlite-store.ts';
 import type { SessionPersistence } from './session/store.ts';
 import { subagentIdentity } from './subagents/identity-projection.ts';
-import { closeSubagents, SubagentRuntime } from './subagents/runtime.ts';
+import { closeSubagents, jobSupport, SubagentRuntime } from './subagents/runtime.ts';
 import type { SubagentEvents } from './subagents/runtime.ts';
 import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
@@ -100,6 +101,8 @@ export class Harness {
     hooks: AgentHookChains;
     sessions: Sessions;
     projections: SessionProjections;
+  /** One-shot runs in the background, by job id. */
+  readonly jobs: Jobs;
     tools: ToolRegistry;
     prompt: PromptRegistry;
     models: ModelRoutes;
@@ -114,6 +117,7 @@ export class Harness {
     this.sessionProjections = services.projections;
     this.tools = services.tools;
     this.prompt = services.prompt;
+    jobs: Jobs;
     this.models = services.models;
     this.subagents = services.subagents;
     this.#workerHost = services.workerHost;
@@ -126,6 +130,7 @@ export class Harness {
    * `subagent/provider-added` that registration. Returns the disposer.
    */
   on<T extends keyof HarnessEvents>(
+    this.jobs = services.jobs;
     type: T,
     listener: (event: HarnessEvents[T]) => unknown,
     options: ListenOptions = {},
@@ -252,7 +257,7 @@ export async function buildHarness(
         observers,
         routeOf: (provider) => models.resolve(provider),
         toolModules: () => tools.modules(),
-        isWaiting: (agent) => agents.isWaiting(agent),
+        isWaiting: (agent) => agents.isWaiting(agent) || jobs.isAwaitedBy(agent),
       });
       return workerHost;
     },
@@ -283,6 +288,13 @@ export async function buildHarness(
     models,
     subagents,
     workerHost,
+  const jobs: Jobs = new Jobs({
+    agents,
+    support: jobSupport(subagents),
+    logger,
+    ...times,
+    onWait: () => workerHost.review(),
+  });
     coldFolds,
   });
   try {
@@ -292,6 +304,7 @@ export async function buildHarness(
   } catch (error) {
     await harness.dispose();
     throw error;
+    jobs,
   }
   return harness;
 }

@@ -104,8 +104,16 @@ export type {
 export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
 export type { SubagentIdentity } from './subagents/identity-projection.ts';
 export type { SubagentTiming } from './subagents/timing-projection.ts';
+export type { SubagentToolConfig } from './subagent-tools/config.ts';
+export { controlTools } from './subagent-tools/control.ts';
+export type { ControlServices } from './subagent-tools/control.ts';
+export { installSubagentTools } from './subagent-tools/install.ts';
+export type { SubagentToolServices, SubagentToolsOptions } from './subagent-tools/install.ts';
+export { jobTools } from './subagent-tools/jobs.ts';
+export { reportSetup } from './subagent-tools/report.ts';
 export { subagentTool } from './subagent-tools/subagent.ts';
-export type { SubagentToolConfig } from './subagent-tools/subagent.ts';
+export type { Delegation } from './subagent-tools/subagent.ts';
+export type { JobOutputOptions, Jobs, JobStart, JobStatus, JobView } from './jobs/jobs.ts';
 
 export type { ProjectionSnapshot, ProjectionUnit } from './session/projections/projection.ts';
 export type {

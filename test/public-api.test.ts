@@ -23,7 +23,8 @@ const entries: readonly {
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
       NO_START_CAPABILITIES ProjectionError ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
       ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
-      checkStore finalOutput fork observeRuntime openSqliteStore openaiCompatible settleRun spawn subagentTool textOf`),
+      checkStore finalOutput fork observeRuntime openSqliteStore openaiCompatible settleRun spawn subagentTool textOf
+      controlTools installSubagentTools jobTools reportSetup`),
     types: words(`
       ControlClient NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
@@ -42,6 +43,7 @@ const entries: readonly {
       SessionProjections Sessions SetupContribution StoreAppend StoredSession SubagentCapabilities SubagentDescriptor
       SubagentDescendantListEntry SubagentErrorCode SubagentEvents SubagentFollowupOptions SubagentIdentity SubagentInterruptAuthority SubagentListEntry SubagentProvider SubagentResult SubagentRun
       SubagentRuntime SubagentStartRequest SubagentStopReason SubagentTiming SubagentToolConfig ToolAgent
+      ControlServices Delegation JobOutputOptions JobStart JobStatus JobView Jobs SubagentToolServices SubagentToolsOptions
       ToolContext ToolDefinition ToolFilter ToolGuard ToolHooks ToolModule ToolOutput
       ToolRegistry ToolRestriction ToolResultMessage ToolResultView ToolScope ToolSpec
       TurnEndReason Usage UserMessage`),
@@ -70,7 +72,7 @@ const entries: readonly {
       CallId MessageId RunId SessionId StreamId`),
     types: words(`
       AssistantMessage CancelCause ContentBlock CoordinatorMessageSource ErrorCode ErrorRecord
-      Failure FinishReason HostServices InboxTarget Json JsonObject Message MessageSource
+      Failure FinishReason HostServices InboxTarget Json JobSettledMessageSource JsonObject Message MessageSource
       ModelAdapter ModelPart ModelRequest ObjectJsonSchema Outcome ReasoningBlock RequestHeader
       RetryPolicy SessionEvent SessionEventMap SessionEventOf SessionEventType SessionHeader
       SubagentDescriptor SubagentReportMessageSource SubagentSettledMessageSource TextBlock ToMain

@@ -7,6 +7,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import { Emitter } from '../base/emitter.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import type { Session } from '../session/session.ts';
+import type { ToolScope } from '../tools/registry.ts';
 import type { Agent, AgentEvents, AgentHandle } from './agent.ts';
 import type { AgentHost, ManagedHandle, PendingInput } from './agent-host.ts';
 import { checkHostOptions, checkMakeOptions } from './create-options.ts';
@@ -47,6 +48,7 @@ export class Agents {
       sessions,
       hooks,
       observers: this.observers,
+      background: new WeakSet(),
       endings: new Set(),
     };
     this.#makings = new Makings(options, host, this.#registries);
@@ -74,10 +76,23 @@ export class Agents {
     return this.#directory.list();
   }
 
-  /** True while an agent has live children of its own, or is having one made. */
+  /**
+   * True while an agent has live children of its own, or is having one made, other than those that
+   * go on in the background.
+   */
   isWaiting(agent: Agent): boolean {
     const entry = this.#entries.get(agent);
-    return entry !== undefined && (entry.children.size > 0 || entry.makings.size > 0);
+    return entry !== undefined && entry.awaited.size > 0;
+  }
+
+  /** What is made with this signal goes on beside its owner, none of whose calls waits for it. */
+  inBackground(signal: AbortSignal): void {
+    this.#registries.background.add(signal);
+  }
+
+  /** The tools of a live agent; a host without a loop has none. */
+  toolsOf(agent: Agent): ToolScope | undefined {
+    return this.#entries.get(agent)?.tools;
   }
 
   /**

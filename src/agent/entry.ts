@@ -9,6 +9,7 @@ import type { Emitter } from '../base/emitter.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
+import type { ToolScope } from '../tools/registry.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
 import type { Agent, AgentEvents } from './agent.ts';
 import type { ManagedHandle, PendingInput, PreparedAgent } from './agent-host.ts';
@@ -23,8 +24,17 @@ export interface Registries {
   readonly sessions: Sessions;
   readonly hooks: AgentHookChains;
   readonly observers: Emitter<AgentEvents>;
+  /** Signals of those that are made for nobody who waits; see `Agents.inBackground`. */
+  readonly background: WeakSet<AbortSignal>;
   /** Whoever has something to end with an agent that it does not own; see `Agents.onEnding`. */
   readonly endings: Set<(agent: Agent, pending: PendingInput) => Promise<void>>;
+}
+
+/** What belongs to one agent, and whom it belongs to. */
+interface Parts {
+  readonly scope: AgentScope;
+  readonly owner: Entry | undefined;
+  readonly tools: ToolScope | undefined;
 }
 
 const DISPOSED: CancelCause = { kind: 'disposed' };
@@ -32,9 +42,13 @@ const DISPOSED: CancelCause = { kind: 'disposed' };
 export class Entry {
   readonly agent: Agent;
   readonly handle: ManagedHandle;
+  /** Absent of an agent without a loop. */
+  readonly tools: ToolScope | undefined;
   readonly children = new Set<Entry>();
   /** Children that are being made. */
   readonly makings = new Set<Promise<void>>();
+  /** Of these and of `makings`, those that some call of it may wait for. */
+  readonly awaited = new Set<object>();
   readonly #ending = new AbortController();
   readonly #prepared: PreparedAgent;
   readonly #session: Session;
@@ -48,8 +62,7 @@ export class Entry {
   constructor(
     prepared: PreparedAgent,
     session: Session,
-    scope: AgentScope,
-    owner: Entry | undefined,
+    { scope, owner, tools }: Parts,
     registries: Registries,
   ) {
     this.agent = prepared.agent;
@@ -57,6 +70,7 @@ export class Entry {
     this.#session = session;
     this.#scope = scope;
     this.#owner = owner;
+    this.tools = tools;
     this.#registries = registries;
     this.handle = {
       agent: prepared.agent,
@@ -116,6 +130,7 @@ export class Entry {
     ends.push(...((await this.#others) ?? []));
     ends.push(...(await Promise.allSettled([this.#prepared.dispose(pending)])));
     this.#owner?.children.delete(this);
+    this.#owner?.awaited.delete(this);
     entries.delete(agent);
     const wasLive = directory.isLive(agent);
     directory.remove(agent);

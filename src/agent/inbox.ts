@@ -2,6 +2,7 @@
  * What waits for one agent: two ordered lists, both on main and both in its log. Every change is
  * an event first; the lists follow, then observers are told. Nobody else mutates them.
  */
+import { isNotice } from '../../protocol/content.ts';
 import type { UserMessage } from '../../protocol/content.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import type { ClaimBoundary } from '../../protocol/host-services.ts';
@@ -119,7 +120,7 @@ export class Inbox implements InboxView {
   /** One message, or the notices that stand at the front: to hear of several takes one turn. */
   #sizeOfTurn(): number {
     const list = this.#lists['next-turn'];
-    const count = list.findIndex(({ source }) => source.kind !== 'subagent-settled');
+    const count = list.findIndex(({ source }) => !isNotice(source));
     return Math.max(1, count === -1 ? list.length : count);
   }
 

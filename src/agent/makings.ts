@@ -14,7 +14,7 @@ import type { ModelRoutes } from '../models/routes.ts';
 import type { PromptRegistry } from '../prompt/prompt.ts';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
-import type { ToolRegistry } from '../tools/registry.ts';
+import type { ToolRegistry, ToolScope } from '../tools/registry.ts';
 import type { Agent, AgentHandle } from './agent.ts';
 import type { AgentHost, ManagedHandle, PreparedAgent } from './agent-host.ts';
 import { AgentScope, setupPatience } from './agent-scope.ts';
@@ -46,6 +46,14 @@ interface Origin {
   /** Its log holds a life before this one. */
   readonly resumed: boolean;
   open(): Session | Promise<Session>;
+}
+
+/** Where an agent is published. */
+interface Place {
+  readonly owning?: Entry | undefined;
+  /** A call of its owner may wait for it. */
+  readonly isAwaited?: boolean;
+  readonly tools?: ToolScope;
 }
 
 export class Makings {
@@ -119,7 +127,7 @@ export class Makings {
         resumed: isStored,
         ...(onMessage === undefined ? {} : { onMessage }),
       });
-      handle = await this.#publish(agent, session, scope, undefined);
+      handle = await this.#publish(agent, session, scope, {});
     } catch (error) {
       await takeBack(
         this.#options.logger,
@@ -153,6 +161,9 @@ export class Makings {
     const waiting =
       owning ?? (options.startedBy === undefined ? undefined : this.#entryOf(options.startedBy));
     waiting?.makings.add(made.promise);
+    const isAwaited =
+      options.signal === undefined || !this.#registries.background.has(options.signal);
+    if (isAwaited) waiting?.awaited.add(made.promise);
     let scope: AgentScope | undefined;
     let session: Session | undefined;
     let prepared: PreparedAgent | undefined;
@@ -190,7 +201,12 @@ export class Makings {
       signal.throwIfAborted();
       if (owner !== undefined && !this.#registries.directory.isLive(owner)) throw ownerGone(owner);
       setup?.commit();
-      return await this.#publish(prepared, session, own, owning);
+      const handle = this.#publish(prepared, session, own, {
+        owning,
+        isAwaited,
+        tools: child.tools,
+      });
+      return await handle;
     } catch (error) {
       await takeBack(
         this.#options.logger,
@@ -202,6 +218,7 @@ export class Makings {
     } finally {
       made.resolve();
       waiting?.makings.delete(made.promise);
+      waiting?.awaited.delete(made.promise);
       release();
     }
   }
@@ -220,12 +237,12 @@ export class Makings {
     prepared: PreparedAgent,
     session: Session,
     scope: AgentScope,
-    owning: Entry | undefined,
+    { owning, isAwaited = false, tools }: Place,
   ): Promise<ManagedHandle> {
     const { agent } = prepared;
     const { directory, entries, observers } = this.#registries;
     this.#options.sessions.enter(session);
-    const entry = new Entry(prepared, session, scope, owning, this.#registries);
+    const entry = new Entry(prepared, session, { scope, owner: owning, tools }, this.#registries);
     // A listener may end the owner, the agent itself or the whole harness: looked at anew
     // after every announcement.
     const assertWanted = (): void => {
@@ -238,6 +255,7 @@ export class Makings {
       directory.add(agent);
       entries.set(agent, entry);
       owning?.children.add(entry);
+      if (isAwaited) owning?.awaited.add(entry);
       observers.emitOrThrow('agent/created', { agent });
       assertWanted();
       prepared.activate();

@@ -134,7 +134,13 @@ function messageProblem(message: unknown, role: 'user' | 'assistant'): string | 
 }
 
 /** Older logs have notices without either. */
-function noticeProblem({ kind, stopReason, waiting }: Record<string, unknown>): string | undefined {
+function noticeProblem({
+  kind,
+  stopReason,
+  waiting,
+  jobId,
+}: Record<string, unknown>): string | undefined {
+  if (kind === 'job-settled') return isText(jobId) ? undefined : 'its notice names no job';
   if (kind !== 'subagent-settled') return undefined;
   if (stopReason !== undefined && !isText(stopReason)) return 'its notice gives no reason as one';
   return waiting === undefined || (Number.isSafeInteger(waiting) && (waiting as number) >= 0)

@@ -25,6 +25,8 @@ export class Activation {
   readonly withdrawn = new Set<MessageId>();
   /** Children of its own that are resident. */
   readonly owned = new Set<Activation>();
+  /** What else it works on beside its turns; see `Activations.hold`. */
+  readonly holds = new Set<object>();
   /** The resident parent that waits for it; top-level parents wait for nobody. */
   owner: Activation | undefined;
   /** The last failure that was told of the child: that of a thread between two turns is in no log. */
@@ -77,7 +79,7 @@ export class Activation {
   get state(): ActivationState {
     const { parkedBy, hasTurn } = this.handle;
     if (this.agent.status === 'running' || (hasTurn && parkedBy === 'interrupt')) return 'running';
-    return this.owned.size > 0 ? 'waiting' : 'settled';
+    return this.owned.size + this.holds.size > 0 ? 'waiting' : 'settled';
   }
 
   /** From here on the parent is not settled while this is resident. Idempotent. */

@@ -229,6 +229,20 @@ export class Activations {
     return { kept };
   }
 
+  /**
+   * Keep this very agent resident, if it is a continuable child, until the returned function is
+   * called: something of its own goes on, of which it will be told.
+   */
+  hold(agent: Agent): () => void {
+    const activation = this.of(agent);
+    if (activation === undefined) return () => {};
+    const held = {};
+    activation.holds.add(held);
+    return () => {
+      if (activation.holds.delete(held)) this.review(activation);
+    };
+  }
+
   /** Judge, under its lock, whether a child is settled, and open its end in the same section. */
   review(activation: Activation): void {
     if (activation.disposal !== undefined || activation.isUnderReview) return;

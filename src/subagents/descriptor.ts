@@ -1,6 +1,7 @@
 import { ArgumentError } from '../../protocol/errors.ts';
 import { deepFreeze, isPlainObject, losslessCopy } from '../../protocol/json.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { Session } from '../session/session.ts';
 import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
 
 /** The version this runtime writes, and the only one it reads. */
@@ -66,6 +67,17 @@ export function foldSubagentDescriptor(
 ): SubagentDescriptorData | undefined {
   const event = events.find(({ type }) => type === 'subagent/descriptor');
   return event === undefined ? undefined : parseDescriptor(event.data);
+}
+
+/**
+ * Whoever this session belongs to was started for one answer, and ends with it. A child that goes
+ * on says so from its first event on; any other gets its descriptor in its first turn.
+ */
+export function isOneShotChild(session: Pick<Session, 'header' | 'eventsFrom'>): boolean {
+  const { origin, seedLength = 0 } = session.header;
+  if (origin !== 'subagent') return false;
+  // What a seed holds is of another session.
+  return foldSubagentDescriptor(session.eventsFrom(seedLength))?.mode !== 'continuable';
 }
 
 const KEYS = {

@@ -31,7 +31,7 @@ const OPTIONS = {
 } as const satisfies Record<keyof SubagentFollowupOptions, OptionKind>;
 
 /** What only the runtime says: its own bookkeeping reads them. */
-const OURS: readonly string[] = ['subagent-settled', 'subagent-report'];
+const OURS: readonly string[] = ['subagent-settled', 'subagent-report', 'job-settled'];
 
 /**
  * One more message for a child of this parent, resident or not.

@@ -1,3 +1,4 @@
+import { isNotice } from '../../protocol/content.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
@@ -49,7 +50,7 @@ function hasToQueue(parent: Agent, childId: SessionId): boolean {
   if (hasQueued(parent, childId)) return true;
   // An idle parent is running from its first notice on, before that has opened a turn.
   if (parent.session.open !== undefined) return false;
-  return parent.inbox.nextTurn.some(({ source }) => source.kind === 'subagent-settled');
+  return parent.inbox.nextTurn.some(({ source }) => isNotice(source));
 }
 
 /**

@@ -88,11 +88,28 @@ let observing: <T extends keyof LifecycleEvents>(
 export const observeDelegations: typeof observing = (subagents, type, listener) =>
   observing(subagents, type, listener);
 
+let supporting: (subagents: SubagentRuntime) => JobSupport;
+
+/** What the jobs of an agent need to know of it. */
+export interface JobSupport {
+  /** @throws {SubagentError} when the agent may start nothing, because it is being ended */
+  assertAdmits(agent: Agent): void;
+  /** See `Activations.hold`. */
+  hold(agent: Agent): () => void;
+}
+
+/** For the jobs of the same harness alone. */
+export const jobSupport = (subagents: SubagentRuntime): JobSupport => supporting(subagents);
+
 /** The `subagents` service: named providers, and the children started through them. */
 export class SubagentRuntime {
   static {
     // Whoever has the service ends what is below an agent of theirs, never all of it.
     closing = (subagents) => subagents.#close();
+    supporting = (subagents) => ({
+      assertAdmits: (agent) => subagents.#context.assertAdmits(agent),
+      hold: (agent) => subagents.#continuable?.activations.hold(agent) ?? (() => {}),
+    });
     observing = (subagents, type, listener) =>
       subagents.#context.lifecycle.onCarried(type, listener);
   }

@@ -1,5 +1,5 @@
 /** What became of one residency of a continuable child, and the words in which its parent is told. */
-import { textOf } from '../../protocol/content.ts';
+import { isNotice, textOf } from '../../protocol/content.ts';
 import type {
   ContentBlock,
   SubagentSettledMessageSource,
@@ -47,7 +47,7 @@ export const failedBy = (failure: AgentFailure): Outcome => ({
 export const NO_FATES: Fates = { waiting: 0, discarded: 0, untold: 0 };
 
 /** What somebody chose to tell it; notices of the runtime are not counted as messages. */
-const isTold = ({ source }: UserMessage): boolean => source.kind !== 'subagent-settled';
+const isTold = ({ source }: UserMessage): boolean => !isNotice(source);
 
 /** Read from the child's own log of this residency; nothing of an earlier one counts. */
 export function outcomeOf(activation: Activation): Outcome {
@@ -248,7 +248,7 @@ const messages = (count: number, one: string, many: string): string =>
   count === 1 ? `1 message ${one}` : `${count} messages ${many}`;
 
 /** At most this many UTF-16 units, without half of a character at the end. */
-function shortened(text: string, most: number): string {
+export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 2);
   const isHalf = last >= 0xd800 && last <= 0xdbff;

@@ -116,6 +116,11 @@ export class WorkerHost implements AgentHost {
     return stalls;
   }
 
+  /** An agent began to wait for something: whoever is queued may have nobody left to wait for. */
+  review(): void {
+    this.#threads.review();
+  }
+
   /** Refuse what waits and end the threads that have no agent; those of agents are theirs. */
   close(): Promise<void> {
     return this.#threads.close();

@@ -249,7 +249,7 @@ const CODELESS: Readonly<Record<string, string>> = {
   'src/models/bounded-fetch.ts': 'the failure of a model request',
   'src/prompt/interpolate.ts': 'the error of a turn whose prompt cannot be rendered',
   'src/prompt/prompt.ts': 'the error of a turn whose prompt cannot be rendered',
-  'src/subagent-tools/subagent.ts': 'the result of a tool',
+  'src/subagent-tools/foreground.ts': 'the result of a tool',
   'src/tools/validate-arguments.ts': 'the cause of an ArgumentError',
   'workers/agent-worker.ts': 'the entry was loaded by something that is no thread',
   'workers/agent/loop.ts': 'the end of a thread, which is told as a record',
