@@ -26,16 +26,21 @@ export interface Running {
 export interface StartOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** All that it reads on stdin, or `open`: what `process.stdin` is given. Default: nothing. */
+  readonly input?: string | 'open';
 }
 
 /** Start `node` with these arguments; by default the command itself. */
-export function start(args: readonly string[], { cwd, env }: StartOptions = {}): Running {
+export function start(args: readonly string[], { cwd, env, input }: StartOptions = {}): Running {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, args, {
     cwd: cwd ?? REPOSITORY,
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  // It may be gone before it has read all of it.
+  child.stdin.on('error', () => {});
+  if (input !== 'open') child.stdin.end(input);
   let stdout = '';
   let stderr = '';
   const waiting = new Set<() => void>();
