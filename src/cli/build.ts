@@ -1,14 +1,15 @@
 /** From a plan to a harness with its tools, and to the root that begins in it. */
 import {
   createHarness,
-  openaiCompatible,
-  subagentTool,
   HarnessError,
+  installSubagentTools,
+  openaiCompatible,
   type Agent,
   type Harness,
+  type ObjectJsonSchema,
+  type SubagentToolConfig,
 } from '../index.ts';
 import { rootOptionsOf, toolConfigOf } from './definitions.ts';
-import type { AgentDefinition } from './definitions.ts';
 import { FILE_SUMMARY_SCHEMA } from './embedded/summary.ts';
 import { UsageError } from './exit-codes.ts';
 import type { AgentPlan } from './input.ts';
@@ -68,33 +69,45 @@ async function assemble(plan: AgentPlan): Promise<Harness> {
   }
 }
 
-function addDelegation(harness: Harness, { server, definitions, outputSchema }: AgentPlan): void {
-  const schema = outputSchema ?? (server === undefined ? FILE_SUMMARY_SCHEMA : undefined);
-  harness.tools.register(
-    subagentTool(harness.subagents, {
-      provider: 'spawn',
-      ...(schema === undefined ? {} : { outputSchema: schema }),
-    }),
-  );
-  for (const definition of definitions) {
-    const tool = subagentTool(harness.subagents, {
-      provider: 'spawn',
-      ...toolConfigOf(definition, server && SERVER),
-      ...(outputSchema === undefined ? {} : { outputSchema }),
-    });
-    const description = `${sentence(definition.description)} ${tool.description}`;
-    registerFor(definition, () => harness.tools.register({ ...tool, description }));
+/**
+ * The tools to delegate with, and to deal with whom was delegated to. Children in the background
+ * go on where they are kept; a child that answers with a value of a schema is a job.
+ */
+function addDelegation(harness: Harness, plan: AgentPlan): void {
+  const { server, definitions, outputSchema, store } = plan;
+  const own = outputSchema ?? (server === undefined ? FILE_SUMMARY_SCHEMA : undefined);
+  const settings = (
+    schema: ObjectJsonSchema | undefined,
+  ): Omit<SubagentToolConfig, 'toolName'> => ({
+    provider: 'spawn',
+    backgroundMode: store === undefined || schema !== undefined ? 'one-shot' : 'continuable',
+    ...(schema === undefined ? {} : { outputSchema: schema }),
+  });
+  const first = settings(own);
+  const named = definitions.map((definition) => ({
+    ...settings(outputSchema),
+    ...toolConfigOf(definition, server && SERVER),
+  }));
+  const modes = new Set([first, ...named].map(({ backgroundMode }) => backgroundMode));
+  const goesOn = modes.has('continuable');
+  installSubagentTools(harness, {
+    delegation: [first],
+    control: goesOn,
+    report: goesOn,
+    jobs: modes.has('one-shot'),
+  });
+  for (const [index, config] of named.entries()) {
+    try {
+      installSubagentTools(harness, { delegation: [config], ...NO_MORE });
+    } catch (error) {
+      if (!(error instanceof HarnessError)) throw error;
+      const path = definitions[index]?.path;
+      throw new UsageError(`${path}: ${error.message}`, { cause: error });
+    }
   }
 }
 
-function registerFor({ path }: AgentDefinition, add: () => void): void {
-  try {
-    add();
-  } catch (error) {
-    if (!(error instanceof HarnessError)) throw error;
-    throw new UsageError(`${path}: ${error.message}`, { cause: error });
-  }
-}
+const NO_MORE = { control: false, jobs: false, report: false } as const;
 
 /** A root, as the plan says what one is. */
 export async function createRoot(
@@ -122,5 +135,3 @@ function asUsageError(error: unknown): unknown {
   const message = error.message.replace(/limits\.memoryMb|The limit memoryMb/u, '--memory-mb');
   return new UsageError(message, { cause: error });
 }
-
-const sentence = (text: string): string => (/[.?!:…)]$/u.test(text) ? text : `${text}.`);

@@ -64,10 +64,11 @@ export function toolConfigOf(
   definition: AgentDefinition,
   provider: string | undefined,
 ): Omit<SubagentToolConfig, 'provider'> {
-  const { name, persona, tools, limits } = definition;
+  const { name, description, persona, tools, limits } = definition;
   const options = modelOf(definition, provider);
   return {
     toolName: name,
+    description: /[.?!:…)]$/u.test(description) ? description : `${description}.`,
     limits,
     ...(options === undefined ? {} : { agentOptions: options }),
     ...(persona === undefined ? {} : { persona }),

@@ -2,6 +2,7 @@
 import {
   createUserMessage,
   observeRuntime,
+  type Agent,
   type Harness,
   type RuntimeEvent,
   type SessionEvent,
@@ -66,8 +67,9 @@ async function drive(
       reject(signal.reason as Error);
     });
   });
+  const done = whenAllIsDone(harness, agent);
   agent.followup(createUserMessage(plan.task));
-  await Promise.race([agent.whenIdle(), aborted]);
+  await Promise.race([done(), aborted]);
   const { events } = agent.session;
   const failedDelegations = tree.failures();
   return {
@@ -75,6 +77,37 @@ async function drive(
     answer: lastText(events),
     failure: tree.root?.failure,
     failedDelegations,
+  };
+}
+
+/**
+ * Watches from the call on. What it returns resolves when the root has nothing to do, and nobody
+ * works for it any more: a child in the background tells it of its end, which opens a turn.
+ */
+export function whenAllIsDone(harness: Harness, agent: Agent): () => Promise<void> {
+  const runs = new Set<string>();
+  let changed = (): void => {};
+  const withdrawals = [
+    harness.on('subagent/start', ({ runId }) => void runs.add(runId)),
+    // The parent has been told by now.
+    harness.on('subagent/end', ({ runId }) => {
+      runs.delete(runId);
+      changed();
+    }),
+    harness.on('agent/status', () => changed(), { agent }),
+  ];
+  const isJobOpen = (): boolean =>
+    harness.jobs.list(agent).some(({ status }) => status === 'starting' || status === 'running');
+  return async () => {
+    try {
+      for (;;) {
+        await agent.whenIdle();
+        if (runs.size === 0 && !isJobOpen()) return;
+        await new Promise<void>((resolve) => (changed = resolve));
+      }
+    } finally {
+      for (const withdraw of withdrawals) withdraw();
+    }
   };
 }
 

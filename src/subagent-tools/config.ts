@@ -19,6 +19,8 @@ export interface SubagentToolConfig {
   readonly provider: string;
   /** What the model calls it. Default: `subagent`. */
   readonly toolName?: string;
+  /** What the model is told of these children, in front of what is said of every such tool. */
+  readonly description?: string;
   /**
    * Whether the model may have a child work while it goes on itself. Default true, where there is
    * what that needs.
@@ -46,6 +48,7 @@ export interface SubagentToolConfig {
 const CONFIG = {
   provider: 'text',
   toolName: 'text',
+  description: 'text',
   enableRunInBackground: 'any',
   backgroundMode: 'text',
   agentOptions: 'object',
@@ -65,6 +68,7 @@ export type ChildSettings = Pick<
 export interface CheckedConfig {
   readonly providerName: string;
   readonly toolName: string;
+  readonly description: string | undefined;
   readonly policy: BackgroundPolicy;
   readonly settings: ChildSettings;
 }
@@ -80,7 +84,7 @@ export function checkedConfig(
 ): CheckedConfig {
   const config = readOptions(what, given, CONFIG);
   const { provider, toolName = 'subagent', backgroundMode = 'one-shot', ...rest } = config;
-  const { enableRunInBackground: enabled, maxDepth, ...settings } = rest;
+  const { description, enableRunInBackground: enabled, maxDepth, ...settings } = rest;
   if (typeof provider !== 'string') throw new ArgumentError(`"provider" of ${what} takes a text.`);
   if (backgroundMode !== 'one-shot' && backgroundMode !== 'continuable') {
     throw new ArgumentError(
@@ -115,7 +119,13 @@ export function checkedConfig(
   const kept = { ...settings, ...(isCapped ? { maxDepth } : {}) };
   const present = Object.entries(kept).filter(([, value]) => value !== undefined);
   // What is absent stays so: an empty list would deny everything.
-  return { providerName: provider, toolName, policy, settings: Object.fromEntries(present) };
+  return {
+    providerName: provider,
+    toolName,
+    description,
+    policy,
+    settings: Object.fromEntries(present),
+  };
 }
 
 /** @throws {SubagentError} `UNSUPPORTED_CAPABILITY` for what the provider cannot carry out */

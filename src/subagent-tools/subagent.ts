@@ -66,7 +66,7 @@ export function subagentTool(
     throw new ArgumentError('subagentTool takes `harness.subagents` first.');
   }
   const checked = checkedConfig('subagentTool', config, services.jobs !== undefined);
-  const { providerName, toolName, policy, settings } = checked;
+  const { providerName, toolName, description, policy, settings } = checked;
   const provider = subagents.getProvider(providerName);
   if (provider === undefined) {
     throw new SubagentError(
@@ -79,7 +79,9 @@ export function subagentTool(
   const call = new DelegationCalls(subagents, services.jobs, checked);
   return {
     name: toolName,
-    description: describeTool(wording),
+    description: [...(description === undefined ? [] : [description]), describeTool(wording)].join(
+      ' ',
+    ),
     parameters: {
       type: 'object',
       properties: {

@@ -1,0 +1,96 @@
+import { expect, it } from 'vitest';
+import {
+  calls,
+  says,
+  startOpenAiServer,
+  type ChatRequest,
+  type ServerAnswer,
+} from '../support/openai-server.ts';
+import { folderWith, subagents } from './command-line.ts';
+
+const REVIEWER = `---
+name: reviewer
+description: Reviews one file
+model: small-model
+tools: read_file
+limits:
+  turnMs: 60000
+---
+You are a strict reviewer.
+`;
+const FILES = { 'a.md': '# a\n', '.agents/reviewer.md': REVIEWER };
+
+const text = (content: unknown): string => JSON.stringify(content);
+const systemOf = ({ messages }: ChatRequest): string =>
+  messages.flatMap(({ role, content }) => (role === 'system' ? [text(content)] : [])).join();
+const toolsOf = ({ tools = [] }: ChatRequest): readonly string[] =>
+  tools.map(({ function: { name } }) => name).sort();
+const run = (url: string, ...more: readonly string[]): readonly string[] => [
+  'run',
+  'Have a.md reviewed.',
+  '--base-url',
+  url,
+  ...more,
+];
+
+it('delegates to an agent by the name that a file gives it', async () => {
+  const respond = ({ body }: { body: ChatRequest }): ServerAnswer => {
+    if (systemOf(body).includes('strict reviewer')) return { chunks: says('It is fine.') };
+    if (body.messages.some(({ role }) => role === 'tool')) return { chunks: says('Reviewed.') };
+    const args = { description: 'a.md', prompt: 'Review a.md', run_in_background: false };
+    return { chunks: calls({ id: '1', name: 'reviewer', arguments: args }) };
+  };
+  await using server = await startOpenAiServer({ respond });
+  await using folder = await folderWith(FILES);
+  const { code, stdout, stderr } = await subagents(
+    run(server.url, '--model', 'big-model', '--files', '*.md'),
+    { cwd: folder.path },
+  );
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Reviewed.\n' });
+  expect(stderr).toMatch(/\] a\.md: completed/u);
+  const [first, child] = server.requests.map(({ body }) => body);
+  expect(text(first?.tools)).toMatch(/"Reviews one file\. [A-Z]/u);
+  expect(child).toMatchObject({ model: 'small-model' });
+  expect(toolsOf(child as ChatRequest)).toEqual(['read_file']);
+});
+
+it.each([
+  ['the model of its definition', [], 'small-model'],
+  ['the model of the command line, which wins', ['--model', 'big-model'], 'big-model'],
+])('runs a root of a definition with %s', async (_, more, model) => {
+  await using server = await startOpenAiServer({ respond: () => ({ chunks: says('Fine.') }) });
+  await using folder = await folderWith(FILES);
+  const args = run(server.url, '--agent', 'reviewer', ...more, '--files', '*.md');
+  expect(await subagents(args, { cwd: folder.path })).toMatchObject({ code: 0, stdout: 'Fine.\n' });
+  const [request] = server.requests.map(({ body }) => body);
+  expect(request).toMatchObject({ model });
+  expect(systemOf(request as ChatRequest)).toContain('You are a strict reviewer.');
+  expect(toolsOf(request as ChatRequest)).toEqual(['read_file']);
+});
+
+it.each([
+  [
+    'an agent that nobody defined',
+    ['--agent', 'writer'],
+    /No agent "writer" .*there are: reviewer\./u,
+  ],
+  ['a folder that is missing', ['--agents', 'team'], /Cannot read the folder "team": .*no such/u],
+  ['a tool that there is not', ['--agent', 'reviewer'], /tool filter names `read_file`/u],
+  ['a name that a tool has', ['--agents', 'taken'], /taken\/a\.md: .*subagent/u],
+  [
+    'a definition that is none',
+    ['--agents', 'broken'],
+    /broken\/a\.md:3: "description" takes a text/u,
+  ],
+])('refuses %s in one line, with exit code 2', async (_, more, line) => {
+  await using folder = await folderWith({
+    ...FILES,
+    'taken/a.md': '---\nname: subagent\ndescription: x\n---\n',
+    'broken/a.md': '---\nname: x\ndescription:\n---\n',
+  });
+  const args = ['run', 'x', ...more, '--store', 'runs.db'];
+  const { code, stdout, stderr } = await subagents(args, { cwd: folder.path });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(line);
+  expect(stderr).toMatch(/^subagents: [^\n]*\n$/u);
+});
