@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { textOf } from '../../protocol/content.ts';
-import { HarnessError, SubagentError } from '../../protocol/errors.ts';
+import type { HarnessError } from '../../protocol/errors.ts';
+import { SubagentError } from '../../protocol/errors.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
@@ -167,13 +168,13 @@ describe('a job', () => {
   it.each<[string, unknown]>([
     ['an aggregate', new AggregateError([new Error('a'), new Error('b')], 'a; b')],
     ['a teardown', new SubagentError('ACTIVATION_TEARDOWN_FAILED', 'It did not end cleanly.')],
-  ])('stays failed when %s fails its start, though it was killed', async (_, failure) => {
+  ])('stays failed when %s fails its start, though it was killed', async (_what, failure) => {
     const { rt, jobId, jobs, root } = await withJob((signal) =>
       untilAborted(signal).catch(() => {
         throw failure;
       }),
     );
-    await using __ = rt;
+    await using _ = rt;
     expect(statusOf(await jobs.kill(root, jobId))).toBe('failed');
   });
 

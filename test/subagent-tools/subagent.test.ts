@@ -7,8 +7,8 @@ import type { Agent } from '../../src/agent/agent.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { silentLogger } from '../../src/base/logger.ts';
+import type { SubagentToolConfig } from '../../src/subagent-tools/config.ts';
 import { subagentTool } from '../../src/subagent-tools/subagent.ts';
-import type { SubagentToolConfig } from '../../src/subagent-tools/subagent.ts';
 import type {
   SubagentResult,
   SubagentRun,

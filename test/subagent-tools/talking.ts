@@ -11,6 +11,7 @@ import type { SubagentToolsOptions } from '../../src/subagent-tools/install.ts';
 import type { SubagentToolConfig } from '../../src/subagent-tools/config.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarness, TestHarnessOptions } from '../support/harness.ts';
+import { isRuntimeContext } from '../support/told.ts';
 import { until } from '../support/until.ts';
 
 export interface Talking extends AsyncDisposable {
@@ -54,9 +55,9 @@ export const call = (name: string, args: object): ScriptedStep => ({
 export const delegate = (more: object = {}): ScriptedStep =>
   call('subagent', { description: 'count the words', prompt: 'Count them.', ...more });
 
-/** All that the newest message says, results of tools included. */
+/** All that an agent was told last, results of tools included. */
 export function lastText({ messages }: Pick<ModelRequest, 'messages'>): string {
-  return words(messages.at(-1));
+  return words(messages.findLast((message) => !isRuntimeContext(message)));
 }
 const words = (message: Message | undefined): string =>
   (message?.content ?? [])
