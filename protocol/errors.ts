@@ -24,7 +24,13 @@ export const SUBAGENT_ERROR_CODES = [
   'CANCELLED',
 ] as const;
 export const TOOL_FILTER_ERROR_CODES = ['UNKNOWN_TOOL_NAME', 'EMPTY_FILTER'] as const;
-export const PROTOCOL_ERROR_CODES = ['PROTOCOL_VIOLATION', 'PROTOCOL_VERSION'] as const;
+export const PROTOCOL_ERROR_CODES = [
+  'PROTOCOL_VIOLATION',
+  'PROTOCOL_VERSION',
+  'UNKNOWN_OPERATION',
+  'CONNECTION_CLOSED',
+  'INTERNAL',
+] as const;
 export const WORKER_ERROR_CODES = [
   'WORKER_START_FAILED',
   'WORKER_START_TIMEOUT',
@@ -137,7 +143,7 @@ export class ArgumentError extends HarnessError {
   }
 }
 
-/** A thread sent what the protocol does not allow. Its thread is ended. */
+/** A thread, or the other end of a connection, sent what the protocol does not allow, or is gone. */
 export class ProtocolError extends HarnessError {
   constructor(code: ProtocolErrorCode, message: string, options?: ErrorOptions) {
     super(code, message, options);

@@ -42,6 +42,7 @@ import type { ResolvedLimits } from './worker-host/limits.ts';
 import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
 import type { ThreadFactory } from './worker-host/thread.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
+import type { ThreadQueue } from './worker-host/worker-host.ts';
 
 /** Everything a program can observe. */
 export type HarnessEvents = SessionObservations & AgentEvents & SubagentEvents;
@@ -79,7 +80,16 @@ export interface HarnessParts {
   watch?(host: WorkerHost): void;
 }
 
+let queueOf: (harness: Harness) => ThreadQueue;
+
+/** For whoever shows what agents do: who waits for a thread. */
+export const threadQueue = (harness: Harness): ThreadQueue => queueOf(harness);
+
 export class Harness {
+  static {
+    queueOf = (harness) => harness.#workerHost.queue;
+  }
+
   readonly agents: Agents;
   /** Where a program takes part in what agents do; `on` only watches. */
   readonly hooks: AgentHookChains;
@@ -91,6 +101,8 @@ export class Harness {
   readonly prompt: PromptRegistry;
   readonly models: ModelRoutes;
   readonly subagents: SubagentRuntime;
+  /** One-shot runs in the background, by job id. */
+  readonly jobs: Jobs;
   readonly #workerHost: WorkerHost;
   readonly #coldFolds: ColdFolds;
   #disposal: Promise<void> | undefined;
@@ -101,12 +113,11 @@ export class Harness {
     hooks: AgentHookChains;
     sessions: Sessions;
     projections: SessionProjections;
-  /** One-shot runs in the background, by job id. */
-  readonly jobs: Jobs;
     tools: ToolRegistry;
     prompt: PromptRegistry;
     models: ModelRoutes;
     subagents: SubagentRuntime;
+    jobs: Jobs;
     workerHost: WorkerHost;
     coldFolds: ColdFolds;
   }) {
@@ -117,9 +128,9 @@ export class Harness {
     this.sessionProjections = services.projections;
     this.tools = services.tools;
     this.prompt = services.prompt;
-    jobs: Jobs;
     this.models = services.models;
     this.subagents = services.subagents;
+    this.jobs = services.jobs;
     this.#workerHost = services.workerHost;
     this.#coldFolds = services.coldFolds;
   }
@@ -130,7 +141,6 @@ export class Harness {
    * `subagent/provider-added` that registration. Returns the disposer.
    */
   on<T extends keyof HarnessEvents>(
-    this.jobs = services.jobs;
     type: T,
     listener: (event: HarnessEvents[T]) => unknown,
     options: ListenOptions = {},
@@ -278,6 +288,13 @@ export async function buildHarness(
     maxDepth,
     ...times,
   });
+  const jobs: Jobs = new Jobs({
+    agents,
+    support: jobSupport(subagents),
+    logger,
+    ...times,
+    onWait: () => workerHost.review(),
+  });
   const harness = new Harness({
     agents,
     hooks,
@@ -287,14 +304,8 @@ export async function buildHarness(
     prompt,
     models,
     subagents,
+    jobs,
     workerHost,
-  const jobs: Jobs = new Jobs({
-    agents,
-    support: jobSupport(subagents),
-    logger,
-    ...times,
-    onWait: () => workerHost.review(),
-  });
     coldFolds,
   });
   try {
@@ -304,7 +315,6 @@ export async function buildHarness(
   } catch (error) {
     await harness.dispose();
     throw error;
-    jobs,
   }
   return harness;
 }

@@ -5,14 +5,12 @@ export type { HarnessOptions } from './harness-options.ts';
 export type { HarnessLimits } from './worker-host/limits.ts';
 
 export { observeRuntime } from './serve/runtime-events.ts';
-export type {
-  RowFailure,
-  RowStatus,
-  RuntimeEvent,
-  SessionStatus,
-  WaitingOn,
-} from './serve/runtime-events.ts';
+export type { RuntimeEvent } from './serve/runtime-events.ts';
+export type { RowFailure, RowStatus, SessionStatus, WaitingOn } from './serve/session-status.ts';
 export type { ControlClient, TreeUpdate } from './serve/control-client.ts';
+export { connectControl, localControl } from './serve/connect-control.ts';
+export { openControlSocket } from './serve/control-socket.ts';
+export type { ControlSocket } from './serve/control-socket.ts';
 export type {
   NotificationMap,
   NotificationName,

@@ -24,7 +24,7 @@ export interface ControlClient extends AsyncDisposable {
   readonly pid: number;
   /**
    * @throws {HarnessError} (rejects) as the operation: its code and its message
-   * @throws {WorkerError} never; `HarnessError` with `CONNECTION_CLOSED` when the connection ends
+   * @throws {ProtocolError} (rejects) `CONNECTION_CLOSED` when the connection ends before the answer
    */
   call<M extends OperationName>(
     method: M,

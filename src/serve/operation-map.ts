@@ -2,7 +2,8 @@
 import type { ContentBlock } from '../../protocol/content.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
-import type { RuntimeEvent, SessionStatus } from './runtime-events.ts';
+import type { RuntimeEvent } from './runtime-events.ts';
+import type { SessionStatus } from './session-status.ts';
 
 /** One session of a harness, live or stored, as a tree shows it. */
 export interface SessionRow extends SessionStatus {

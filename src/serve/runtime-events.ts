@@ -1,29 +1,10 @@
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Harness } from '../harness.ts';
+import { threadQueue } from '../harness.ts';
+import type { Session } from '../session/session.ts';
 import { observeDelegations } from '../subagents/runtime.ts';
-
-/**
- * What an agent is doing.
- * - `queued`: it has work and waits for a thread; `starting`: one is there, and no turn is open yet
- * - `running`: its model writes, or a step ends; `waiting`: see `WaitingOn`
- * - `idle`: it is live and has nothing to do; `settled`: it is not live
- */
-export type RowStatus = 'queued' | 'starting' | 'running' | 'waiting' | 'idle' | 'settled';
-/** `model`: nothing came of the request yet; `child`: a tool call or the agent waits for children. */
-export type WaitingOn = 'model' | 'tool' | 'child';
-
-export interface SessionStatus {
-  readonly status: RowStatus;
-  readonly waitingOn?: WaitingOn;
-  /** Of one that is idle or settled: how its last turn ended, `completed`, `aborted`, … */
-  readonly reason?: string;
-  readonly failure?: RowFailure;
-}
-
-export interface RowFailure {
-  readonly code: string;
-  readonly message: string;
-}
+import { boardOf, sessionOf } from './board.ts';
+import type { SessionStatus } from './session-status.ts';
 
 /** What the runtime tells, as plain data: one shape for the tree, for JSON lines and for the wire. */
 export type RuntimeEvent =
@@ -70,13 +51,28 @@ export function observeRuntime(
   harness: Harness,
   listener: (event: RuntimeEvent) => void,
 ): () => void {
+  const board = boardOf(harness);
+  const statuses = new Map<string, string>();
+  /** After what it was derived from was told. Says nothing when it is what it was. */
+  const review = (id: string | undefined): void => {
+    const session = id === undefined ? undefined : sessionOf(harness, id);
+    if (session !== undefined) tellStatus(session);
+  };
+  const tellStatus = (session: Session): void => {
+    const status = board.statusOf(session);
+    const told = JSON.stringify(status);
+    if (statuses.get(session.id) === told) return;
+    if (status.status === 'settled') statuses.delete(session.id);
+    else statuses.set(session.id, told);
+    listener({ type: 'session/status', time: Date.now(), session: session.id, ...status });
+  };
+  for (const session of harness.sessions.list()) {
+    statuses.set(session.id, JSON.stringify(board.statusOf(session)));
+  }
   const withdrawals = [
     harness.on('session/created', ({ session }) => {
-      const { id, parentSession, delegationDepth, createdAt, seedLength = 0 } = session.header;
-      const told = session
-        .eventsFrom(seedLength)
-        .findLast((event) => event.type === 'subagent/descriptor');
-      const label = told?.data.label;
+      const { id, parentSession, delegationDepth, createdAt } = session.header;
+      const label = labelIn(session);
       listener({
         type: 'session/created',
         time: createdAt,
@@ -85,16 +81,28 @@ export function observeRuntime(
         depth: delegationDepth ?? 0,
         ...(label === undefined ? {} : { label }),
       });
+      tellStatus(session);
+      review(parentSession);
     }),
     harness.on('session/event', ({ session, event }) => {
       listener({ type: 'session/event', session: session.id, event });
+      tellStatus(session);
     }),
+    harness.on('session/disposed', ({ session }) => {
+      tellStatus(session);
+      review(session.header.parentSession);
+    }),
+    harness.on('agent/created', ({ agent }) => review(agent.id)),
+    harness.on('agent/status', ({ agent }) => review(agent.id)),
+    threadQueue(harness).onChange((agent) => review(agent.id)),
     observeDelegations(harness.subagents, 'subagent/start', ({ parent, label, info }) => {
       listener({ type: 'subagent/start', ...runInfo(parent.id, label, info) });
+      review(parent.id);
     }),
     observeDelegations(harness.subagents, 'subagent/end', ({ parent, label, info }) => {
       const { stopReason } = info;
       listener({ type: 'subagent/end', ...runInfo(parent.id, label, info), stopReason });
+      review(parent.id);
     }),
     harness.on('agent/error', ({ agent, error: { code, message } }) => {
       listener({ type: 'agent/error', time: Date.now(), session: agent.id, code, message });
@@ -103,6 +111,14 @@ export function observeRuntime(
   return () => {
     for (const withdraw of withdrawals) withdraw();
   };
+}
+
+/** As the log itself says it: a child that goes on is told who it is before anything else. */
+function labelIn(session: Session): string | undefined {
+  const told = session
+    .eventsFrom(session.header.seedLength ?? 0)
+    .findLast((event) => event.type === 'subagent/descriptor');
+  return told?.data.label;
 }
 
 function runInfo(

@@ -3,6 +3,7 @@
  * process; other processes may have the same file open. Every write is one transaction and is
  * fenced by the session's epoch. Not for network file systems.
  */
+import { resolve } from 'node:path';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
@@ -61,14 +62,21 @@ export function openSqliteStore(options: SqliteStoreOptions): SqliteStore {
 export class SqliteStore implements SessionPersistence {
   readonly #file: SqliteFile;
   readonly #leases: SqliteLeases;
+  /** As it was meant when it was opened, wherever the process goes. */
+  readonly #path: string | undefined;
   readonly #uncount: () => void;
   #closing: Promise<void> | undefined;
 
   constructor(options: SqliteStoreOptions) {
     const { path, durability = 'full', clock = systemClock, owner = newOwner() } = options;
     this.#file = new SqliteFile(path, durability, clock);
+    this.#path = path === ':memory:' ? undefined : resolve(path);
     this.#leases = new SqliteLeases(this.#file, owner, clock);
     this.#uncount = census.add('store');
+  }
+
+  get file(): string | undefined {
+    return this.#path;
   }
 
   async list(

@@ -84,6 +84,8 @@ export interface StoredSession {
  * on when the cause is over. A read observes `signal` and rejects with its reason.
  */
 export interface SessionPersistence {
+  /** The file that all is kept in, as an absolute path. Absent: there is no such file. */
+  readonly file?: string | undefined;
   /**
    * One header per stored session, by `createdAt`, then id. A session that is made or deleted
    * meanwhile may be there or not. One whose header cannot be read hides no other: it is left

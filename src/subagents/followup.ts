@@ -91,7 +91,7 @@ export async function followup(
  * Bring a settled child back from the store. Under its lock.
  * @throws {SubagentError} (rejects) as `followup`; whatever else fails is its `NOT_RESUMABLE`
  */
-async function resume(
+export async function resume(
   { activations, setups }: ContinuableContext,
   parent: Agent,
   childId: SessionId,

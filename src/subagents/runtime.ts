@@ -34,6 +34,7 @@ import type { Carried, LifecycleEvents } from './lifecycle.ts';
 import { startOneShot } from './one-shot.ts';
 import type { OneShotContext } from './one-shot.ts';
 import type { SubagentProvider, SubagentRun, SubagentStartRequest } from './provider.ts';
+import { reach } from './reach.ts';
 import { RemoteRuns } from './remote-runs.ts';
 import { ProviderRegistry } from './registry.ts';
 import type { ProviderEvents } from './registry.ts';
@@ -78,6 +79,14 @@ let closing: (subagents: SubagentRuntime) => Promise<void>;
  */
 export const closeSubagents = (subagents: SubagentRuntime): Promise<void> => closing(subagents);
 
+let reaching: (
+  subagents: SubagentRuntime,
+  ...to: Parameters<typeof reach> extends [unknown, ...infer Rest] ? Rest : never
+) => ReturnType<typeof reach>;
+
+/** For whoever speaks for the user of a whole harness: see `reach`. */
+export const reachChild: typeof reaching = (subagents, ...to) => reaching(subagents, ...to);
+
 let observing: <T extends keyof LifecycleEvents>(
   subagents: SubagentRuntime,
   type: T,
@@ -110,6 +119,7 @@ export class SubagentRuntime {
       assertAdmits: (agent) => subagents.#context.assertAdmits(agent),
       hold: (agent) => subagents.#continuable?.activations.hold(agent) ?? (() => {}),
     });
+    reaching = async (subagents, ...to) => reach(subagents.#bound(), ...to);
     observing = (subagents, type, listener) =>
       subagents.#context.lifecycle.onCarried(type, listener);
   }

@@ -31,6 +31,9 @@ interface Request {
   readonly result: Deferred<AgentThread>;
   /** A start may be refused when nothing can move; the wake of an accepted message may not. */
   readonly isRefusable: boolean;
+  /** Told when it has to wait in the queue, and when that is over. */
+  readonly queued: ((isQueued: boolean) => void) | undefined;
+  isQueued: boolean;
 }
 
 export class Threads {
@@ -74,12 +77,18 @@ export class Threads {
    */
   checkout(
     limits: ThreadLimits,
-    options: { readonly signal?: AbortSignal | undefined; readonly isRefusable: boolean },
+    options: {
+      readonly signal?: AbortSignal | undefined;
+      readonly isRefusable: boolean;
+      /** Told when it has to wait in the queue, and when that is over. */
+      queued?(isQueued: boolean): void;
+    },
   ): Promise<AgentThread> {
     const { signal } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#isClosed) return Promise.reject(closing());
-    const request: Request = { limits, result: deferred(), isRefusable: options.isRefusable };
+    const { isRefusable, queued } = options;
+    const request: Request = { limits, result: deferred(), isRefusable, queued, isQueued: true };
     const onAbort = (): void => {
       this.#drop(request);
       request.result.reject(signal?.reason);
@@ -90,6 +99,7 @@ export class Threads {
     if (place < 0) this.#queue.push(request);
     else this.#queue.splice(place, 0, request);
     this.#pump();
+    if (request.isQueued) queued?.(true);
     return request.result.promise
       .then(async (thread) => {
         if (!signal?.aborted) return thread;
@@ -114,7 +124,10 @@ export class Threads {
   /** Refuse what waits and end every thread that has no agent. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const request of this.#queue.splice(0)) request.result.reject(closing());
+    for (const request of this.#queue.splice(0)) {
+      this.#left(request);
+      request.result.reject(closing());
+    }
     for (const request of this.#served) request.result.reject(closing());
     await this.#endUnused();
   }
@@ -137,6 +150,7 @@ export class Threads {
       const [warm] = place < 0 ? [] : this.#warm.splice(place, 1);
       if (warm !== undefined) {
         this.#queue.shift();
+        this.#left(request);
         this.#hand(warm, request);
         continue;
       }
@@ -149,6 +163,7 @@ export class Threads {
       }
       if (this.#starting >= this.#options.startingAtOnce) return;
       this.#queue.shift();
+      this.#left(request);
       this.#start(limits, request);
     }
     this.#scheduleRefill();
@@ -209,7 +224,14 @@ export class Threads {
 
   #drop(request: Request): void {
     const place = this.#queue.indexOf(request);
-    if (place >= 0) this.#queue.splice(place, 1);
+    if (place < 0) return;
+    this.#queue.splice(place, 1);
+    this.#left(request);
+  }
+
+  #left(request: Request): void {
+    request.isQueued = false;
+    request.queued?.(false);
   }
 
   #scheduleRefill(): void {

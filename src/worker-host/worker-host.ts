@@ -45,6 +45,14 @@ export interface WorkerHostOptions {
   isWaiting(agent: Agent): boolean;
 }
 
+/** Who waits for a thread, as of now. */
+export interface ThreadQueue {
+  has(agent: Agent): boolean;
+  readonly size: number;
+  /** Told after an agent entered it or left it. The listener throws nothing. */
+  onChange(listener: (agent: Agent) => void): () => void;
+}
+
 /** Tool calls of one step that may be in flight together. */
 const TOOL_CONCURRENCY = 10;
 /** For everything between the end of a child and the result of the call that waited for it. */
@@ -58,6 +66,8 @@ export class WorkerHost implements AgentHost {
    * order in which idle ones give theirs up.
    */
   readonly #resident = new Map<ThreadAgent, ToolDesk>();
+  readonly #queued = new Set<Agent>();
+  readonly #queueListeners = new Set<(agent: Agent) => void>();
 
   constructor(options: WorkerHostOptions) {
     this.#options = options;
@@ -79,6 +89,19 @@ export class WorkerHost implements AgentHost {
 
   get threads(): Threads {
     return this.#threads;
+  }
+
+  /** Agents that have to wait for a thread. */
+  get queue(): ThreadQueue {
+    return {
+      has: (agent) => this.#queued.has(agent),
+      size: this.#queued.size,
+      onChange: (listener) => {
+        const entry = (agent: Agent): void => listener(agent);
+        this.#queueListeners.add(entry);
+        return () => void this.#queueListeners.delete(entry);
+      },
+    };
   }
 
   build(spec: AgentSpec): PreparedAgent {
@@ -136,7 +159,16 @@ export class WorkerHost implements AgentHost {
     const { clock, logger, limits } = this.#options;
     const thread = await this.#threads.checkout(
       { memoryMb: memory },
-      { signal, isRefusable: isFirst },
+      {
+        signal,
+        isRefusable: isFirst,
+        queued: (isQueued) => {
+          if (isQueued) this.#queued.add(agent);
+          // It never had to wait.
+          else if (!this.#queued.delete(agent)) return;
+          for (const listener of [...this.#queueListeners]) listener(agent);
+        },
+      },
     );
     const modules = this.#options.toolModules();
     const gateway = new ModelGateway(clock);
