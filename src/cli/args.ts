@@ -1,23 +1,36 @@
 import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
+import { declareDrain, declareInterrupt, declareSend } from './args/act.ts';
+import type { SendArguments } from './args/act.ts';
 import { declareBench } from './args/bench.ts';
 import type { BenchArguments } from './args/bench.ts';
 import { declareDoctor } from './args/doctor.ts';
 import type { DoctorArguments } from './args/doctor.ts';
+import { declareLs, declareShow } from './args/look.ts';
+import type { LsArguments, ShowArguments } from './args/look.ts';
 import { declareExport, declareImport, declareRm } from './args/move.ts';
 import type { ExportArguments, ImportArguments, RmArguments } from './args/move.ts';
+import type { SessionArguments } from './args/options.ts';
 import { declareRun } from './args/run.ts';
 import type { RunArguments } from './args/run.ts';
+import { declareServe } from './args/serve.ts';
+import type { ServeArguments } from './args/serve.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** What each command takes. */
 export interface LineMap {
   run: RunArguments;
+  ls: LsArguments;
+  show: ShowArguments;
+  send: SendArguments;
+  interrupt: SessionArguments;
+  drain: SessionArguments;
   export: ExportArguments;
   import: ImportArguments;
   rm: RmArguments;
   doctor: DoctorArguments;
   bench: BenchArguments;
+  serve: ServeArguments;
 }
 export type Verb = keyof LineMap;
 
@@ -31,11 +44,17 @@ const DECLARATIONS: {
   readonly [V in Verb]: (program: Command, take: (given: LineMap[V]) => void) => void;
 } = {
   run: declareRun,
+  ls: declareLs,
+  show: declareShow,
+  send: declareSend,
+  interrupt: declareInterrupt,
+  drain: declareDrain,
   export: declareExport,
   import: declareImport,
   rm: declareRm,
   doctor: declareDoctor,
   bench: declareBench,
+  serve: declareServe,
 };
 
 /** @throws {UsageError} for a line that is not understood. */
@@ -74,8 +93,8 @@ function build(onLine: (line: ParsedLine) => void, print: (text: string) => void
 const HELP = `
 Examples:
   subagents run 'Summarise the files.' --files '*.md' --store runs.db
-  subagents doctor runs.db
-  subagents help export
+  subagents ls runs.db
+  subagents help send
 
 Every command says with --help what it ends with.`;
 

@@ -4,6 +4,7 @@ import {
   HarnessError,
   installSubagentTools,
   openaiCompatible,
+  SessionId,
   type Agent,
   type Harness,
   type ObjectJsonSchema,
@@ -127,6 +128,18 @@ export async function createRoot(
     signal.throwIfAborted();
     throw asUsageError(error);
   }
+}
+
+/** A stored root again, as the plan says what one is. Does nothing for one that is live. */
+export async function resumeRoot(
+  harness: Harness,
+  { root, server }: AgentPlan,
+  id: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (harness.agents.get(SessionId(id)) !== undefined) return;
+  const options = root === undefined ? {} : rootOptionsOf(root, server && SERVER);
+  await harness.agents.resume(id, { ...options, signal });
 }
 
 /** What the library refuses, in the words of the command line. */

@@ -24,6 +24,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is no folder',
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
+  EADDRINUSE: 'something else listens there',
+  EADDRNOTAVAIL: 'it is no address of this machine',
   ECONNREFUSED: 'connection refused',
   ENOTFOUND: 'the host name is not known',
 };

@@ -9,6 +9,12 @@ import { cleanLine } from './text.ts';
 /** What carries out each command, loaded when it is asked for. */
 const VERBS: { readonly [V in Verb]: () => Promise<CarryOut<LineMap[V]>> } = {
   run: async () => (await import('./verbs/run.ts')).runVerb,
+  ls: async () => (await import('./verbs/ls.ts')).lsVerb,
+  show: async () => (await import('./verbs/show.ts')).showVerb,
+  send: async () => (await import('./verbs/send.ts')).sendVerb,
+  interrupt: async () => (await import('./verbs/act.ts')).interruptVerb,
+  drain: async () => (await import('./verbs/act.ts')).drainVerb,
+  serve: async () => (await import('./verbs/serve.ts')).serveVerb,
   export: async () => (await import('./verbs/export.ts')).exportVerb,
   import: async () => (await import('./verbs/import.ts')).importVerb,
   rm: async () => (await import('./verbs/rm.ts')).rmVerb,

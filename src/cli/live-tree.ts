@@ -2,14 +2,16 @@
 import { createLogUpdate } from 'log-update';
 import { rowsOf } from './text.ts';
 import type { TreeModel } from './tree-model.ts';
-import { treeLines } from './tree-view.ts';
+import { treeLines, type ViewOptions } from './tree-view.ts';
 
 const REDRAW_MS = 100;
+
+export type LiveTreeLook = Pick<ViewOptions, 'color' | 'isListing'>;
 
 export class LiveTree {
   readonly #tree: TreeModel;
   readonly #stream: NodeJS.WriteStream;
-  readonly #color: boolean;
+  readonly #look: LiveTreeLook;
   readonly #log: ReturnType<typeof createLogUpdate>;
   readonly #timer: NodeJS.Timeout;
   readonly #onResize = (): void => this.#draw();
@@ -19,10 +21,10 @@ export class LiveTree {
   #rows: number;
   #isClosed = false;
 
-  constructor(tree: TreeModel, stream: NodeJS.WriteStream, color: boolean) {
+  constructor(tree: TreeModel, stream: NodeJS.WriteStream, look: LiveTreeLook) {
     this.#tree = tree;
     this.#stream = stream;
-    this.#color = color;
+    this.#look = look;
     [this.#columns, this.#rows] = sizeOf(stream);
     this.#log = createLogUpdate(this.#sized());
     this.#timer = setInterval(() => this.#draw(), REDRAW_MS);
@@ -49,7 +51,7 @@ export class LiveTree {
     const lines = treeLines(this.#tree, {
       columns,
       rows: rows - 1,
-      color: this.#color,
+      ...this.#look,
       now: Date.now(),
     });
     this.#shown = lines;

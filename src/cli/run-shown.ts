@@ -3,9 +3,9 @@ import type { RuntimeEvent } from '../index.ts';
 import type { RunArguments } from './args/run.ts';
 import type { Streams } from './call.ts';
 import { Stopped } from './exit-codes.ts';
-import type { RunPlan, Surroundings } from './input.ts';
+import type { AgentPlan, RunPlan, Surroundings } from './input.ts';
 import { PlainLines } from './plain.ts';
-import type { RunOutcome, RunWatcher } from './run.ts';
+import type { Begin, RunOutcome, RunWatcher } from './run.ts';
 import { cleanLine, cleanText } from './text.ts';
 import { TreeModel } from './tree-model.ts';
 
@@ -13,22 +13,35 @@ import { TreeModel } from './tree-model.ts';
  * Run a plan and show it: events as JSON, or progress on stderr and the answer on stdout. The
  * first line comes with the first event, so that a plan that cannot be built prints nothing.
  */
-export async function runShown(
+export function runShown(
   plan: RunPlan,
+  given: Pick<RunArguments, 'json'>,
+  streams: Omit<Streams, 'stdin'>,
+  surroundings: Pick<Surroundings, 'env'>,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  // Loaded only then: what is refused before needs none of it.
+  const begin: Begin = async (...args) => (await import('./run.ts')).beginRun(plan)(...args);
+  return showRun(plan, begin, given, streams, surroundings, signal);
+}
+
+/** The same for anything that agents can be told to do. */
+export async function showRun(
+  plan: AgentPlan,
+  begin: Begin,
   { json }: Pick<RunArguments, 'json'>,
   { stdout, stderr }: Omit<Streams, 'stdin'>,
   { env }: Pick<Surroundings, 'env'>,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
   const tree = new TreeModel();
-  if (json === true) return runAsJson(plan, tree, stdout, signal);
-  // Loaded only now: what is refused before needs none of it.
+  if (json === true) return runAsJson(plan, begin, tree, stdout, signal);
   const { run } = await import('./run.ts');
   const tell = (line: string): void => void stderr.write(`${line}\n`);
   const view = await openView(tree, stderr, env);
   try {
     const watcher = { tree, tell: after(() => tell(headline(plan)), view.tell) };
-    const outcome = await run(plan, watcher, signal);
+    const outcome = await run(plan, begin, watcher, signal);
     view.close();
     if (outcome.answer !== '') stdout.write(`${cleanText(outcome.answer)}\n`);
     // A screen shows the answer as well as the progress, if both go there.
@@ -42,7 +55,8 @@ export async function runShown(
 
 /** Also a run that is stopped ends with its outcome, if it has begun. */
 async function runAsJson(
-  plan: RunPlan,
+  plan: AgentPlan,
+  begin: Begin,
   tree: TreeModel,
   stdout: NodeJS.WriteStream,
   signal: AbortSignal,
@@ -51,12 +65,12 @@ async function runAsJson(
   const write = (value: object): void => void stdout.write(`${JSON.stringify(value)}\n`);
   const end = (outcome: RunOutcome): void => write({ type: 'run/end', ...outcome });
   let hasBegun = false;
-  const begin = (): void => {
+  const start = (): void => {
     hasBegun = true;
     write({ type: 'run/start', model: plan.server?.model ?? 'embedded scripted model' });
   };
   try {
-    const outcome = await run(plan, { tree, tell: after(begin, write) }, signal);
+    const outcome = await run(plan, begin, { tree, tell: after(start, write) }, signal);
     end(outcome);
     return outcome;
   } catch (error) {
@@ -82,7 +96,7 @@ function after(begin: () => void, tell: RunWatcher['tell']): RunWatcher['tell'] 
   };
 }
 
-const headline = ({ server }: RunPlan): string =>
+const headline = ({ server }: AgentPlan): string =>
   server === undefined
     ? 'No model was named: using the embedded scripted model (a program, not a language model).'
     : `Model ${cleanLine(server.model)} at ${server.baseURL}`;
@@ -102,13 +116,13 @@ async function openView(
     return { tell: (event) => plain.tell(event), close: () => {} };
   }
   const { LiveTree } = await import('./live-tree.ts');
-  const live = new LiveTree(tree, stderr, (env['NO_COLOR'] ?? '') === '');
+  const live = new LiveTree(tree, stderr, { color: (env['NO_COLOR'] ?? '') === '' });
   return { tell: () => {}, close: () => live.close() };
 }
 
 function* problems(
   { answer, failure, failedDelegations }: RunOutcome,
-  { server }: RunPlan,
+  { server }: AgentPlan,
   isAnswerSeen: boolean,
 ): Iterable<string> {
   // The embedded model lists what failed at the end of its answer; another model may not.

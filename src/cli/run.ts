@@ -1,16 +1,18 @@
-/** One task, one root agent, until it is idle; then everything is let go. */
+/** Something that agents of one harness are told to do, until all of them are done with it. */
 import {
   createUserMessage,
   observeRuntime,
-  type Agent,
+  openControlSocket,
+  type ControlSocket,
   type Harness,
   type RuntimeEvent,
   type SessionEvent,
+  type SessionId,
   type TurnEndReason,
 } from '../index.ts';
 import { build, createRoot } from './build.ts';
-import { exitCodeOf } from './exit-codes.ts';
-import type { RunPlan } from './input.ts';
+import { exitCodeOf, UsageError } from './exit-codes.ts';
+import type { AgentPlan, RunPlan } from './input.ts';
 import type { FailedRun, TreeModel } from './tree-model.ts';
 import type { RowFailure } from './tree-row.ts';
 
@@ -29,14 +31,28 @@ export interface RunWatcher {
   tell(event: RuntimeEvent): void;
 }
 
+/** Resolves to the session that was told what to do, once it has accepted that. */
+export type Begin = (harness: Harness, signal: AbortSignal) => Promise<SessionId>;
+
+/** A new root, and its task. */
+export const beginRun =
+  (plan: RunPlan): Begin =>
+  async (harness, signal) => {
+    const agent = await createRoot(harness, plan, signal);
+    agent.followup(createUserMessage(plan.task));
+    return agent.id;
+  };
+
 /**
- * Carry out one plan. When `signal` aborts, every request in flight is cut off and the run is
- * let go; the promise rejects with the signal's reason once nothing of it is left.
+ * Build what the plan says, begin, and wait until nobody has anything to do. Other processes reach
+ * it meanwhile, if it has a store. When `signal` aborts, every request in flight is cut off and the
+ * run is let go; the promise rejects with the signal's reason once nothing of it is left.
  *
  * @throws {UsageError} when the plan cannot be built: nothing was run.
  */
 export async function run(
-  plan: RunPlan,
+  plan: AgentPlan,
+  begin: Begin,
   watcher: RunWatcher,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
@@ -45,46 +61,61 @@ export async function run(
     watcher.tree.apply(event);
     watcher.tell(event);
   });
+  let socket: ControlSocket | undefined;
   try {
-    return await drive(harness, plan, watcher.tree, signal);
+    socket = plan.store === undefined ? undefined : await openSocket(harness);
+    return await drive(harness, begin, watcher.tree, signal);
   } finally {
+    await socket?.close();
     await harness.dispose();
     withdraw();
   }
 }
 
+/** @throws {UsageError} when there can be none beside the store. */
+export async function openSocket(harness: Harness): Promise<ControlSocket> {
+  return openControlSocket(harness).catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot open the control socket beside the store: ${why}`, {
+      cause: error,
+    });
+  });
+}
+
 async function drive(
   harness: Harness,
-  plan: RunPlan,
+  begin: Begin,
   tree: TreeModel,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
   signal.throwIfAborted();
-  const agent = await createRoot(harness, plan, signal);
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => {
-      agent.cancel({ kind: 'user' });
+      for (const agent of harness.agents.list()) {
+        if (agent.session.header.parentSession === undefined) agent.cancel({ kind: 'user' });
+      }
       reject(signal.reason as Error);
     });
   });
-  const done = whenAllIsDone(harness, agent);
-  agent.followup(createUserMessage(plan.task));
-  await Promise.race([done(), aborted]);
-  const { events } = agent.session;
+  const allIsDone = watchUntilDone(harness);
+  const id = await Promise.race([begin(harness, signal), aborted]);
+  await Promise.race([allIsDone(), aborted]);
+  const { events } = await harness.sessions.inspect(id);
   const failedDelegations = tree.failures();
   return {
     exitCode: exitCodeOf(lastTurnEnd(events), failedDelegations.length),
     answer: lastText(events),
-    failure: tree.root?.failure,
+    failure: tree.row(id)?.failure,
     failedDelegations,
   };
 }
 
 /**
- * Watches from the call on. What it returns resolves when the root has nothing to do, and nobody
- * works for it any more: a child in the background tells it of its end, which opens a turn.
+ * Watches from the call on. What it returns resolves when no agent has anything to do, and nobody
+ * works for one any more: a child in the background tells its parent of its end, which opens a turn.
  */
-export function whenAllIsDone(harness: Harness, agent: Agent): () => Promise<void> {
+function watchUntilDone(harness: Harness): () => Promise<void> {
+  const { agents, jobs } = harness;
   const runs = new Set<string>();
   let changed = (): void => {};
   const withdrawals = [
@@ -94,15 +125,18 @@ export function whenAllIsDone(harness: Harness, agent: Agent): () => Promise<voi
       runs.delete(runId);
       changed();
     }),
-    harness.on('agent/status', () => changed(), { agent }),
+    harness.on('agent/status', () => changed()),
   ];
-  const isJobOpen = (): boolean =>
-    harness.jobs.list(agent).some(({ status }) => status === 'starting' || status === 'running');
+  const isOpen = (status: string): boolean => status === 'starting' || status === 'running';
   return async () => {
     try {
       for (;;) {
-        await agent.whenIdle();
-        if (runs.size === 0 && !isJobOpen()) return;
+        await Promise.all(agents.list().map((agent) => agent.whenIdle()));
+        const all = agents.list();
+        if (all.some(({ status }) => status !== 'idle')) continue;
+        const hasJobs = all.some((agent) => jobs.list(agent).some((job) => isOpen(job.status)));
+        if (runs.size === 0 && !hasJobs) return;
+        // No await since the last look.
         await new Promise<void>((resolve) => (changed = resolve));
       }
     } finally {

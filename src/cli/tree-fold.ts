@@ -31,6 +31,11 @@ export function foldEvent(row: AgentRow, event: SessionEvent): void {
     case 'turn/start':
       row.state = 'running';
       row.workingSince ??= event.time;
+      // One that is brought back was made long ago.
+      if (event.data.turn > 1 && row.workingSince === row.startedAt) {
+        row.startedAt = event.time;
+        row.workingSince = event.time;
+      }
       row.endedAt = undefined;
       row.failure = undefined;
       return;

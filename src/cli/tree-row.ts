@@ -28,7 +28,8 @@ export interface AgentRow {
   /** Takes follow-ups: between two turns it is idle, and not over. */
   goesOn: boolean;
   state: AgentState;
-  readonly startedAt: number;
+  /** When it was made or, if that was in an earlier life, when it was brought back. */
+  startedAt: number;
   endedAt: number | undefined;
   /** Time at work that is over; and since when it is at work now. */
   workedMs: number;

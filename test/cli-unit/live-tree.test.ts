@@ -27,7 +27,7 @@ function shown(width: number): { terminal: SmallTerminal; tree: TreeModel; live:
   }
   const terminal = new SmallTerminal(width);
   terminal.write(`${HEADLINE}\n`);
-  const live = new LiveTree(tree, terminal.stream, true);
+  const live = new LiveTree(tree, terminal.stream, { color: true });
   vi.advanceTimersByTime(REDRAW_MS);
   return { terminal, tree, live };
 }

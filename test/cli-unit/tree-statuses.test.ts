@@ -95,6 +95,12 @@ it('takes a child that goes on for idle between two turns, and for done when it 
   expect(tree.root?.children).toHaveLength(1);
 });
 
+it('counts the time of a session that is brought back from there', () => {
+  const tree = fold(created('r', 0), logged('r', 'turn/start', { turn: 4 }, 90_000));
+  tree.apply(ended('r', { kind: 'completed' }, 91_000));
+  expect(tree.root).toMatchObject({ startedAt: 90_000, workedMs: 1000 });
+});
+
 it('shows a run that has no session here', () => {
   const tree = fold(...ROOT, started('x-1', 'far away', false));
   expect(tree.row('x-1')).toMatchObject({ label: 'far away', state: 'running', parent: 'r' });

@@ -21,6 +21,8 @@ export interface Running {
   printed(pattern: RegExp): Promise<void>;
   /** The same of stdout. */
   wrote(pattern: RegExp): Promise<void>;
+  /** What it has written to stdout so far. */
+  output(): string;
 }
 
 export interface StartOptions {
@@ -71,6 +73,7 @@ export function start(args: readonly string[], { cwd, env, input }: StartOptions
   return {
     process: child,
     finished,
+    output: () => stdout,
     printed: (pattern) => matches(pattern, () => stderr),
     wrote: (pattern) => matches(pattern, () => stdout),
   };
