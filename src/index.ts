@@ -9,6 +9,10 @@ export type { RuntimeEvent } from './serve/runtime-events.ts';
 export type { RowFailure, RowStatus, SessionStatus, WaitingOn } from './serve/session-status.ts';
 export type { ControlClient, TreeUpdate } from './serve/control-client.ts';
 export { connectControl, localControl } from './serve/connect-control.ts';
+export { serveHttp } from './serve/http.ts';
+export type { HttpOptions, HttpServer } from './serve/http.ts';
+export { serveStdio } from './serve/stdio.ts';
+export type { StdioServer } from './serve/stdio.ts';
 export { openControlSocket } from './serve/control-socket.ts';
 export type { ControlSocket } from './serve/control-socket.ts';
 export type {

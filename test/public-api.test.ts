@@ -23,10 +23,10 @@ const entries: readonly {
       ArgumentError CallId HarnessError JsonSchemaError LimitError MemoryStore MessageId
       NO_START_CAPABILITIES ProjectionError ProtocolError RunId Scope SessionId StoreError SubagentDepthError SubagentError
       ToolFilterError WorkerError boundDiagnostic createHarness createUserMessage defineTool
-      checkStore connectControl finalOutput fork localControl observeRuntime openControlSocket openSqliteStore openaiCompatible settleRun spawn subagentTool textOf
+      checkStore connectControl finalOutput fork localControl observeRuntime openControlSocket openSqliteStore openaiCompatible serveHttp serveStdio settleRun spawn subagentTool textOf
       controlTools installSubagentTools jobTools reportSetup`),
     types: words(`
-      ControlClient ControlSocket NotificationMap NotificationName OperationFailure OperationMap OperationName
+      ControlClient ControlSocket HttpOptions HttpServer StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
       SessionRow SessionStatus TreeUpdate WaitingOn
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta

@@ -100,11 +100,16 @@ export class Board {
     }
     if (agent === undefined) return { status: 'starting' };
     if (agent.status === 'running') {
-      return { status: threadQueue(harness).has(agent) ? 'queued' : 'starting' };
+      if (threadQueue(harness).has(agent)) return { status: 'queued' };
+      // After a turn its loop looks whether there is more: that is still its work.
+      return { status: agent.inbox.hasPending ? 'starting' : 'running' };
     }
     const hasChildren = (this.#children.get(id)?.size ?? 0) > 0 || this.#hasExternal(id);
     if (hasChildren) return { status: 'waiting', waitingOn: 'child', ...endOf(session) };
-    return { status: 'idle', ...endOf(session) };
+    const end = endOf(session);
+    // A child was made to be told something, which is on its way.
+    const isNew = end.reason === undefined && session.header.parentSession !== undefined;
+    return { status: isNew ? 'starting' : 'idle', ...end };
   }
 
   #hasExternal(id: string): boolean {

@@ -13,6 +13,7 @@ import type { RpcPeer } from './rpc-peer.ts';
 import { serveConnection } from './served-connection.ts';
 import { connectTo, listenAt, placeOf, socketsOf } from './socket-files.ts';
 
+/** A harness that others of this machine's user can reach. It does not own the harness. */
 export interface ControlSocket extends AsyncDisposable {
   /** `<store>-<pid>.sock`. */
   readonly path: string;

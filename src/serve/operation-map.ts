@@ -34,6 +34,7 @@ export interface RowDiagnostic {
   readonly reason: 'corrupt' | 'unavailable' | 'unsupported';
 }
 
+/** Rows of sessions, and what is known of those that cannot be read. */
 export interface RowListing {
   readonly rows: readonly SessionRow[];
   readonly diagnostics: readonly RowDiagnostic[];
@@ -111,12 +112,17 @@ export interface OperationMap {
   /** End the whole server, where whoever runs it allows that. */
   shutdown: { params: Empty; result: Empty };
 }
+/** @inline */
 type Empty = Readonly<Record<never, never>>;
 
+/** The name of something that can be asked. */
 export type OperationName = keyof OperationMap;
+/** What an operation is asked with. */
 export type OperationParams<M extends OperationName> = OperationMap[M]['params'];
+/** What an operation answers. */
 export type OperationResult<M extends OperationName> = OperationMap[M]['result'];
 
+/** What is told without being asked, by name. */
 export interface NotificationMap {
   /** With `followId`: for that following. Without: of a session that this connection prompted. */
   'session.event': {
@@ -145,6 +151,7 @@ export interface NotificationMap {
   /** What was told since is lost on this reader: a new snapshot follows. */
   'tree.overflow': { readonly watchId: string };
 }
+/** The name of something that is told. */
 export type NotificationName = keyof NotificationMap;
 
 /** What is wrong, as data: the `data` of a JSON-RPC error. */

@@ -34,6 +34,7 @@ export type RuntimeEvent =
       readonly message: string;
     };
 
+/** @inline */
 interface RunInfo {
   readonly time: number;
   readonly runId: string;

@@ -39,7 +39,7 @@ async function answer(
   }
 }
 
-function rpcErrorOf(thrown: unknown): RpcError {
+export function rpcErrorOf(thrown: unknown): RpcError {
   const data = failureOf(thrown);
   const numbers: Readonly<Record<string, number>> = {
     INVALID_ARGUMENT: RPC.params,

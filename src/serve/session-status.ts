@@ -8,6 +8,7 @@ export type RowStatus = 'queued' | 'starting' | 'running' | 'waiting' | 'idle' |
 /** `model`: nothing came of the request yet; `child`: a tool call or the agent waits for children. */
 export type WaitingOn = 'model' | 'tool' | 'child';
 
+/** What a session does now, and how it ended what it did before. */
 export interface SessionStatus {
   readonly status: RowStatus;
   readonly waitingOn?: WaitingOn;
@@ -16,6 +17,7 @@ export interface SessionStatus {
   readonly failure?: RowFailure;
 }
 
+/** How the last turn failed: a code, and a sentence for people. */
 export interface RowFailure {
   readonly code: string;
   readonly message: string;
