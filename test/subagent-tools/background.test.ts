@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gate } from '../../src/base/gate.ts';
 import { subagentTool } from '../../src/subagent-tools/subagent.ts';
 import { stubProvider, testRuntime } from '../subagents/stubs.ts';
-import { until } from '../support/until.ts';
+import { settled, until } from '../support/until.ts';
 import {
   call,
   CHILD,
@@ -136,14 +136,36 @@ describe('a delegation in the background, one-shot', () => {
     expect(results(t.root)[1]?.text).toMatch(/failed\.\n[^]*No thread is free/);
   });
 
-  it('waits for the thread of its agent, when nobody waits for it', async () => {
+  it('waits for the thread of its agent, whose other calls do not wait for it', async () => {
+    const held = gate();
     await using t = await talking(
-      [delegate({ run_in_background: true }), 'I go on when it comes.', 'There it is.'],
+      [
+        {
+          toolCalls: [
+            ...delegate({ run_in_background: true }).toolCalls!,
+            { name: 'slow', arguments: {} },
+          ],
+        },
+        'I go on when it comes.',
+        'There it is.',
+      ],
       ['Six words.'],
       { delegation: [oneShot] },
       { limits: { maxThreads: 1 } },
     );
-    await t.rt.ask('Begin.');
+    t.rt.harness.tools.register({
+      name: 'slow',
+      description: 'Takes its time.',
+      parameters: { type: 'object' },
+      isConcurrencySafe: () => true,
+      execute: () => held.wait(),
+    });
+    const asked = t.rt.ask('Begin.');
+    await held.arrived();
+    // Whoever looks for room has looked by then.
+    await settled();
+    held.open();
+    await asked;
     await until(() => heard(t.root).length === 2);
     await quiet(t);
     expect(lastText(t.rt.model.requests.at(-1)!)).toMatch(/Six words\.$/);

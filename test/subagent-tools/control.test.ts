@@ -122,6 +122,8 @@ describe('list_agents', () => {
       label: 'one-shot',
       signal,
     });
+    // It says what it is in its first turn.
+    await until(() => t.childModel.requests.length === 5);
     const [, , list] = controlTools(harness);
     const shown = async (args: object): Promise<string> => {
       const value = await list!.execute(args as never, { agent: t.root, signal } as never);
