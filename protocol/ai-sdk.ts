@@ -11,12 +11,13 @@ export interface AiSdkModel {
   readonly specificationVersion: 'v2' | 'v3' | 'v4';
   readonly provider: string;
   readonly modelId: string;
-  // A method, so that the models' own narrower option types are accepted.
+  /** Asks it once. A method, so that the models' own narrower option types are accepted. */
   doStream(options: never): PromiseLike<{ readonly stream: AiSdkStream }>;
 }
 
 /** An AI SDK provider: it gives the model that a request names. */
 export interface AiSdkProvider {
+  /** The model of this name. */
   languageModel(modelId: string): AiSdkModel;
 }
 

@@ -4,10 +4,12 @@ import type { Json } from './json.ts';
 /** What a model reads and writes. Open for new kinds: readers skip what they do not know. */
 export type ContentBlock = TextBlock | ReasoningBlock | ToolCallBlock | ToolResultBlock;
 
+/** Text. */
 export interface TextBlock {
   readonly type: 'text';
   readonly text: string;
 }
+/** What a model thought aloud. */
 export interface ReasoningBlock {
   readonly type: 'reasoning';
   readonly text: string;
@@ -19,6 +21,7 @@ export interface ToolCallBlock {
   readonly name: string;
   readonly arguments: string;
 }
+/** What a call came to, as the model reads it. */
 export interface ToolResultBlock {
   readonly type: 'tool-result';
   readonly toolCallId: CallId;
@@ -94,12 +97,17 @@ interface MessageOf<Role extends string> {
   readonly content: readonly ContentBlock[];
   readonly source: MessageSource;
 }
+/**
+ * A message for an agent: `{ id, role: 'user', content, source }`. `createUserMessage` makes one.
+ */
 export type UserMessage = MessageOf<'user'>;
+/** What a model said: `{ id, role: 'assistant', content, source }`. */
 export type AssistantMessage = MessageOf<'assistant'>;
 /** Holds exactly one `tool-result` block, whose `toolCallId` is the source's `callId`. */
 export type ToolResultMessage = MessageOf<'user'> & {
   readonly source: { readonly kind: 'tool'; readonly callId: CallId };
 };
+/** One message of a history. Its `role` says whose. */
 export type Message = UserMessage | AssistantMessage;
 
 /** Token counts of one request. The counts are disjoint. */

@@ -53,12 +53,18 @@ export const STORE_ERROR_CODES = [
   'STALE_EPOCH',
 ] as const;
 
+/** The codes of a `SubagentError`. */
 export type SubagentErrorCode = (typeof SUBAGENT_ERROR_CODES)[number];
+/** @inline */
 export type ToolFilterErrorCode = (typeof TOOL_FILTER_ERROR_CODES)[number];
+/** @inline */
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];
+/** @inline */
 export type WorkerErrorCode = (typeof WORKER_ERROR_CODES)[number];
+/** @inline */
 export type StoreErrorCode = (typeof STORE_ERROR_CODES)[number];
 
+/** Every code. `docs/errors.md` says of each when it comes and what to do. */
 export type ErrorCode =
   | SubagentErrorCode
   | 'DEPTH_EXCEEDED'

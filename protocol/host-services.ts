@@ -8,6 +8,7 @@ import type { TurnEndReason } from './session-events.ts';
 /**
  * What one agent's loop may ask of main. The object behind it was made for that agent, so no
  * call names its caller. A call keeps its place behind the events posted before it.
+ * @internal
  */
 export interface HostServices {
   /** Take the next work. Main alone decides idleness, in one tick, and opens the turn or step. */

@@ -12,8 +12,13 @@ export type RunId = Brand<'RunId'>;
 /** Names one model stream of one agent. */
 export type StreamId = Brand<'StreamId'>;
 
+/** A text as an id, as it is: nothing is checked. */
 export const SessionId = (value: string): SessionId => value as SessionId;
+/** A text as an id, as it is: nothing is checked. */
 export const MessageId = (value: string): MessageId => value as MessageId;
+/** A text as an id, as it is: nothing is checked. */
 export const CallId = (value: string): CallId => value as CallId;
+/** A text as an id, as it is: nothing is checked. */
 export const RunId = (value: string): RunId => value as RunId;
+/** A text as an id, as it is: nothing is checked. */
 export const StreamId = (value: string): StreamId => value as StreamId;

@@ -7,6 +7,7 @@ export type Json =
   | readonly Json[]
   | { readonly [key: string]: Json };
 
+/** A JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
 /** True for `{}`-like objects of any realm and for objects without a prototype. */

@@ -54,6 +54,7 @@ export type ModelPart =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: FinishReason; readonly replayState?: Json };
 
+/** Why a model stopped. `error` comes with a failure. */
 export type FinishReason =
   | { readonly kind: 'stop' }
   | { readonly kind: 'tool-calls' }
@@ -77,6 +78,7 @@ export interface RetryPolicy {
  * keep the request or change it.
  */
 export interface ModelAdapter {
+  /** Ask the model once. What it says is yielded as it comes, and an end comes last. */
   stream(
     request: ModelRequest,
     options: { readonly signal: AbortSignal },

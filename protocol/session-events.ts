@@ -58,6 +58,7 @@ export type SubagentDescriptor =
       };
     };
 
+/** Where a message waits: for a turn of its own, or for the next step. */
 export type InboxTarget = 'next-turn' | 'next-step';
 
 /** One payload per event type: the only place an event is spelled out. */
@@ -109,9 +110,13 @@ export interface SessionEventMap {
   'llm/retry-started': { retryId: string; turn: number; step: number; retry: number };
 }
 
+/** The name of an event of a log. */
 export type SessionEventType = keyof SessionEventMap;
 
-/** Types that join the model's history and carry where they came from. */
+/**
+ * Types that join the model's history and carry where they came from.
+ * @inline
+ */
 export type SurfaceEventType = 'user/message' | 'assistant/message' | 'tool/result';
 
 interface Envelope<T extends SessionEventType> {
@@ -123,6 +128,10 @@ interface Envelope<T extends SessionEventType> {
   readonly data: Readonly<SessionEventMap[T]>;
 }
 
+/**
+ * One event of a log: its `type`; `seq`, its number, contiguous from 0; `time`, milliseconds since
+ * 1970 by the clock of the main thread; and `data` as `SessionEventMap` has it.
+ */
 export type SessionEventOf<T extends SessionEventType> = T extends SurfaceEventType
   ? Envelope<T> & {
       readonly surfaceOp: 'append';
@@ -131,6 +140,7 @@ export type SessionEventOf<T extends SessionEventType> = T extends SurfaceEventT
     }
   : Envelope<T>;
 
+/** Any event of a log; `type` says which. */
 export type SessionEvent = { [T in SessionEventType]: SessionEventOf<T> }[SessionEventType];
 
 /** Storage metadata beside a log; immutable. */

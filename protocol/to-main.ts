@@ -5,7 +5,10 @@ import type { StreamId } from './ids.ts';
 import type { Failure, ModelPart, RetryPolicy } from './model.ts';
 import type { ToolSpec } from './tool.ts';
 
-/** Worker → main. The only place a frame up is spelled out. Each crosses as packed bytes. */
+/**
+ * Worker → main. The only place a frame up is spelled out. Each crosses as packed bytes.
+ * @internal
+ */
 export interface ToMainMap {
   /** On the thread's own port, first and only: it runs, and this is its real heap limit. */
   up: { protocol: number; heapLimitBytes: number; node: string };
@@ -26,6 +29,7 @@ export interface ToMainMap {
   fault: { error: ErrorRecord; turn?: number };
 }
 export type ToMainType = keyof ToMainMap;
+/** @internal */
 export type ToMain = { [T in ToMainType]: Readonly<{ type: T } & ToMainMap[T]> }[ToMainType];
 export type ToMainOf<T extends ToMainType> = Readonly<{ type: T } & ToMainMap[T]>;
 
@@ -40,6 +44,7 @@ export interface RpcCall {
 /**
  * What the loop tells of its open step. Main turns each into session events: it adds seq, time
  * and sources, fills in the recorded cancel cause, and refuses what does not fit the open turn.
+ * @internal
  */
 export interface WorkerEventMap {
   /** A part of a model that runs in this thread. */
@@ -64,6 +69,7 @@ export type WorkerTurnEnd =
   | { readonly kind: 'error'; readonly error: Failure };
 
 export type WorkerEventType = keyof WorkerEventMap;
+/** @internal */
 export type WorkerEvent = {
   [T in WorkerEventType]: Readonly<{ type: T; data: Readonly<WorkerEventMap[T]> }>;
 }[WorkerEventType];

@@ -1,7 +1,10 @@
 import type { StreamId } from './ids.ts';
 import type { ModelPart } from './model.ts';
 
-/** Main → worker. The only place a frame down is spelled out. Plain structured clones. */
+/**
+ * Main → worker. The only place a frame down is spelled out. Plain structured clones.
+ * @internal
+ */
 export interface ToWorkerMap {
   /** There is, or was, something to claim. A level: repeating it is harmless. */
   wake: Record<never, never>;
@@ -17,6 +20,7 @@ export interface ToWorkerMap {
   stop: { deadlineMs: number };
 }
 export type ToWorkerType = keyof ToWorkerMap;
+/** @internal */
 export type ToWorker = {
   [T in ToWorkerType]: Readonly<{ type: T } & ToWorkerMap[T]>;
 }[ToWorkerType];

@@ -29,6 +29,7 @@ export interface ToolContext<A = ToolAgent> {
   concludeTurn(): void;
 }
 
+/** How what a tool returns is checked, and what a model reads of it. */
 export interface ToolOutput<V = Json> {
   /** JSON Schema the returned value must satisfy. */
   readonly schema: JsonObject;
@@ -41,6 +42,7 @@ export interface ToolOutput<V = Json> {
  * result the model can read. It honours `signal`; after an abort its value is not used.
  */
 export interface ToolDefinition<A = ToolAgent> extends ToolSpec {
+  /** The work. Arguments are validated against `parameters` by then. */
   execute(args: JsonObject, context: ToolContext<A>): Promise<Json | void> | Json | void;
   /** Absent: a string is shown as it is, any other value as JSON. */
   readonly output?: ToolOutput;

@@ -13,6 +13,7 @@ export interface ModuleRef {
  * Everything one agent's thread is born with; posted once, with the agent's port in the
  * transfer list. It holds no history and no secret: history is derived on main, and a module
  * model is given it with its first request.
+ * @internal
  */
 export interface WorkerInit {
   readonly sessionId: SessionId;

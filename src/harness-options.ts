@@ -12,6 +12,9 @@ import type { ProviderFactory } from './subagents/provider-services.ts';
 import type { HostTool } from './tools/registry.ts';
 import type { HarnessLimits } from './worker-host/limits.ts';
 
+/**
+ * What `createHarness` takes; all of it may be left out. An option that does not exist is refused.
+ */
 export interface HarnessOptions {
   /**
    * Where sessions are kept: an SQLite file, `':memory:'` for the life of the harness (the

@@ -85,6 +85,7 @@ let queueOf: (harness: Harness) => ThreadQueue;
 /** For whoever shows what agents do: who waits for a thread. */
 export const threadQueue = (harness: Harness): ThreadQueue => queueOf(harness);
 
+/** The services of one program. Whoever makes it disposes it; `await using` does so too. */
 export class Harness {
   static {
     queueOf = (harness) => harness.#workerHost.queue;
@@ -107,7 +108,10 @@ export class Harness {
   readonly #coldFolds: ColdFolds;
   #disposal: Promise<void> | undefined;
 
-  /** Made by `createHarness`. */
+  /**
+   * Made by `createHarness`.
+   * @internal
+   */
   constructor(services: {
     agents: Agents;
     hooks: AgentHookChains;
@@ -168,6 +172,7 @@ export class Harness {
     return this.#disposal;
   }
 
+  /** As `dispose`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }

@@ -58,6 +58,8 @@ export { openaiCompatible } from './models/openai-compatible.ts';
 export type { OpenAiCompatibleOptions } from './models/openai-compatible.ts';
 export type { ModelModule, ModelRoutes, ModelSource } from './models/routes.ts';
 
+export type { AiSdkModel, AiSdkProvider } from '../protocol/ai-sdk.ts';
+
 export { defineTool } from '../protocol/tool.ts';
 export type {
   ToolAgent,
@@ -101,8 +103,15 @@ export type {
   SubagentRun,
   SubagentStartRequest,
   SubagentStopReason,
+  SubagentStopReasonMap,
   ToolRestriction,
 } from './subagents/provider.ts';
+export type {
+  LifecycleEvents,
+  SubagentRunEndInfo,
+  SubagentRunInfo,
+} from './subagents/lifecycle.ts';
+export type { ProviderEvents } from './subagents/registry.ts';
 export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
 export type { SubagentIdentity } from './subagents/identity-projection.ts';
 export type { SubagentTiming } from './subagents/timing-projection.ts';
@@ -129,6 +138,7 @@ export type {
   Checkpoint,
   DamagedSession,
   PackedSession,
+  SessionOutline,
   SessionPersistence,
   StoreAppend,
   StoredSession,
@@ -141,6 +151,7 @@ export type { StoreFinding } from './session/log-exam.ts';
 export { MemoryStore } from './session/memory-store.ts';
 export type { RemoveOptions } from './session/removal.ts';
 export { openSqliteStore } from './session/sqlite-store.ts';
+export type { SqliteStoreOptions } from './session/sqlite-store.ts';
 
 export {
   ArgumentError,

@@ -29,6 +29,7 @@ const entries: readonly {
       ControlClient ControlSocket HttpOptions HttpServer StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
       SessionRow SessionStatus TreeUpdate WaitingOn
+      AiSdkModel AiSdkProvider LifecycleEvents ProviderEvents SessionOutline SqliteStoreOptions SubagentRunEndInfo SubagentRunInfo SubagentStopReasonMap
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec

@@ -6,6 +6,10 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { frozenCopy } from '../../protocol/json.ts';
 import { newId } from '../base/ids.ts';
 
+/**
+ * What an agent is asked with. What is absent comes from the harness, or from the parent of a
+ * child.
+ */
 export interface AgentOptions {
   /** A name under `models` of the harness. */
   readonly provider?: string;
@@ -16,6 +20,7 @@ export interface AgentOptions {
   readonly subagentDepth?: number;
 }
 
+/** Whether a turn is open, or about to be: what waits for a waking message only is `idle`. */
 export type AgentStatus = 'idle' | 'running';
 
 /** What waits for an agent, in order. A waking message makes it run, or `Agent.wake`. */
@@ -69,6 +74,7 @@ export interface AgentHandle {
   readonly agent: Agent;
   /** Idempotent; all callers await the one teardown, which reaches quiescence. */
   dispose(): Promise<void>;
+  /** As `dispose`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -89,6 +95,7 @@ export interface AgentEvents {
   'agent/disposed': { readonly agent: Agent };
 }
 
+/** What went wrong with a turn or a thread: its code, and a sentence for people. */
 export interface AgentFailure {
   readonly code: string;
   readonly message: string;

@@ -27,7 +27,9 @@ export interface AgentsOptions extends MakingsOptions {
   host(observers: Emitter<AgentEvents>): AgentHost;
 }
 
+/** The agents of one harness: made, resumed and found here. */
 export class Agents {
+  /** @internal */
   readonly observers: Emitter<AgentEvents>;
   readonly #options: AgentsOptions;
   readonly #directory = new Directory();
@@ -37,6 +39,7 @@ export class Agents {
   /** Logs that whoever made them begins to keep. */
   readonly #heldBack = new WeakSet<Session>();
 
+  /** @internal */
   constructor(options: AgentsOptions) {
     this.#options = options;
     this.observers = new Emitter(options.logger);
@@ -66,7 +69,10 @@ export class Agents {
     return this.#directory.get(id);
   }
 
-  /** A message for a turn of its own that wakes nobody. For whoever manages the agent's life. */
+  /**
+   * A message for a turn of its own that wakes nobody. For whoever manages the agent's life.
+   * @internal
+   */
   enqueue(agent: Agent, message: UserMessage): void {
     this.#entries.get(agent)?.enqueue(message);
   }
@@ -79,13 +85,17 @@ export class Agents {
   /**
    * True while an agent has live children of its own, or is having one made, other than those that
    * go on in the background.
+   * @internal
    */
   isWaiting(agent: Agent): boolean {
     const entry = this.#entries.get(agent);
     return entry !== undefined && entry.awaited.size > 0;
   }
 
-  /** What is made with this signal goes on beside its owner, none of whose calls waits for it. */
+  /**
+   * What is made with this signal goes on beside its owner, none of whose calls waits for it.
+   * @internal
+   */
   inBackground(signal: AbortSignal): void {
     this.#registries.background.add(signal);
   }
@@ -99,6 +109,7 @@ export class Agents {
    * Have something ended with every agent that ends: called once, in the tick in which its end
    * begins, right after it was halted. The agent stays registered until the returned promise settles; a
    * rejection is a failure of that end. Returns the idempotent disposer.
+   * @internal
    */
   onEnding(end: (agent: Agent, pending: PendingInput) => Promise<void>): () => void {
     const entry: typeof end = (agent, pending) => end(agent, pending);
@@ -118,7 +129,10 @@ export class Agents {
     return this.createManaged(options);
   }
 
-  /** As `create`, for whoever manages the agent's life. */
+  /**
+   * As `create`, for whoever manages the agent's life.
+   * @internal
+   */
   async createManaged(options: CreateAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'create');
     const { sessions } = this.#options;
@@ -157,7 +171,10 @@ export class Agents {
     return this.resumeManaged(id, options);
   }
 
-  /** As `resume`, for whoever manages the agent's life. */
+  /**
+   * As `resume`, for whoever manages the agent's life.
+   * @internal
+   */
   async resumeManaged(id: string, options: ResumeAgentOptions): Promise<ManagedHandle> {
     checkMakeOptions(options, 'resume');
     if (typeof id !== 'string') throw new ArgumentError('A session is named by a text.');
@@ -175,13 +192,19 @@ export class Agents {
     return this.#makings.makeHost(options);
   }
 
-  /** Begin the end of every agent, in this tick; what waits for them is kept. Idempotent. */
+  /**
+   * Begin the end of every agent, in this tick; what waits for them is kept. Idempotent.
+   * @internal
+   */
   halt(): void {
     this.#makings.end();
     for (const entry of this.#entries.values()) entry.halt({ kind: 'disposed' }, 'keep');
   }
 
-  /** End every agent, keeping what waits for them. Resolves at quiescence. */
+  /**
+   * End every agent, keeping what waits for them. Resolves at quiescence.
+   * @internal
+   */
   async close(): Promise<void> {
     this.halt();
     // All of them in this tick, parents and children alike, so that every deadline starts now.

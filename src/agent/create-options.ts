@@ -27,10 +27,12 @@ export interface ChildScope {
   onDispose(undo: () => void | Promise<void>): void;
 }
 
+/** What of a new session's header its maker may set. */
 export type AgentMeta = Partial<
   Pick<SessionHeader, 'cwd' | 'parentSession' | 'origin' | 'delegationDepth' | 'seedLength'>
 >;
 
+/** @inline */
 export interface MakeOptions {
   /** Absent: the harness's default model. */
   readonly agentOptions?: AgentOptions;
@@ -38,14 +40,18 @@ export interface MakeOptions {
   readonly signal?: AbortSignal;
   /**
    * Composes the agent before anyone can see it. What it throws undoes the agent, and so does
-   * what `commit` throws, which is called in the tick of the publication, right before it.
+   * what `commit` throws.
    */
-  readonly setup?: (child: ChildScope) => { commit(): void } | void;
+  readonly setup?: (child: ChildScope) => {
+    /** Called in the tick of the publication, right before it. */
+    commit(): void;
+  } | void;
   readonly limits?: AgentLimits;
   /** Waits while this one is made, and goes on without owning it. */
   readonly startedBy?: Agent;
 }
 
+/** What `agents.create` takes; all of it may be left out. */
 export interface CreateAgentOptions extends MakeOptions {
   /** Absent: a new unique one. */
   readonly sessionId?: string;
@@ -59,12 +65,15 @@ export interface CreateAgentOptions extends MakeOptions {
   /**
    * Stands in its log from the beginning, right after what the seed gives. Nothing of that log is
    * kept, whatever the agent is told, before whoever makes it calls `sessions.accept`.
+   * @internal
    */
   readonly identity?: SubagentDescriptor;
 }
 
+/** What `agents.resume` takes; all of it may be left out. */
 export type ResumeAgentOptions = MakeOptions;
 
+/** What `agents.createHost` takes; all of it may be left out. */
 export interface CreateHostOptions {
   /** Names the host's session: the stored one of this id is opened again. */
   readonly sessionId?: string;

@@ -21,6 +21,10 @@ interface InStep extends InTurn {
 /** What one model request is asked with. */
 export type RequestConfig = RequestHeader['config'];
 
+/**
+ * What can be decided about an agent. Every context has its `agent`, the `turn` and the turn's
+ * `signal`, and, but for `agent/turn-stopping`, the `step`.
+ */
 export interface AgentHooks {
   /**
    * Before each step: what the agent is told in it. By default what was claimed, and the
@@ -63,6 +67,7 @@ export type HarnessHooks = AgentHooks & ToolHooks<Agent>;
 
 /** @see Hooks */
 export class AgentHookChains extends Hooks<HarnessHooks, Agent> {
+  /** @internal */
   constructor() {
     super(
       Object.keys({

@@ -5,11 +5,13 @@ export interface Gate {
   readonly waiting: number;
   /** Let everyone through, now and later. */
   open(): void;
+  /** Resolves once it is open. */
   wait(): Promise<void>;
   /** Resolves when `count` waits have begun in all; at once when they already have. */
   arrived(count?: number): Promise<void>;
 }
 
+/** A gate, closed. */
 export function gate(): Gate {
   let isOpen = false;
   let begun = 0;

@@ -3,7 +3,10 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { owned } from './scope.ts';
 import type { Ownership } from './scope.ts';
 
-/** What hooks of one kind are asked with, and what they decide. */
+/**
+ * What hooks of one kind are asked with, and what they decide.
+ * @inline
+ */
 export interface HookShape {
   readonly context: { readonly agent: unknown };
   readonly decision: unknown;
@@ -40,7 +43,10 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
   readonly #ended = new WeakSet<object>();
   readonly #chains = new Map<keyof Shapes, readonly Entry[]>();
 
-  /** @param notAnAgent says what keeps a value from being what hooks can be for */
+  /**
+   * @param notAnAgent says what keeps a value from being what hooks can be for
+   * @internal
+   */
   constructor(
     types: readonly (keyof Shapes & string)[],
     notAnAgent: (value: unknown) => string | undefined = () => undefined,
@@ -83,7 +89,10 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
     return owned(options, add, { agent: 'object', prepend: 'any' });
   }
 
-  /** Whether anyone is to be asked about this agent. */
+  /**
+   * Whether anyone is to be asked about this agent.
+   * @internal
+   */
   has(type: keyof Shapes, agent: object): boolean {
     return this.#chain(type).some((entry) => entry.agent === undefined || entry.agent === agent);
   }
@@ -92,6 +101,7 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
    * Ask the chain; `last` decides where no hook does. Rejects with what a hook throws.
    *
    * @param signal once it is aborted no further hook is asked: `next` rejects with its reason.
+   * @internal
    */
   run<T extends keyof Shapes>(
     type: T,
@@ -122,7 +132,10 @@ export class Hooks<Shapes extends { [T in keyof Shapes]: HookShape }, A extends 
     return from(0) as Promise<Shapes[T]['decision']>;
   }
 
-  /** The agent has ended: nobody will ask about it again, and nothing more is added for it. */
+  /**
+   * The agent has ended: nobody will ask about it again, and nothing more is added for it.
+   * @internal
+   */
   forget(agent: object): void {
     this.#ended.add(agent);
     for (const type of this.#chains.keys()) this.#keep(type, (entry) => entry.agent !== agent);

@@ -2,9 +2,13 @@ import { isPromiseLetGo } from './deferred.ts';
 
 /** The part of a pino logger that is used here. */
 export interface Logger {
+  /** What is of use only when something is looked into. */
   debug(fields: object, message: string): void;
+  /** What happens in the ordinary course. */
   info(fields: object, message: string): void;
+  /** What went wrong and was got over. */
   warn(fields: object, message: string): void;
+  /** What went wrong and is lost. */
   error(fields: object, message: string): void;
 }
 

@@ -4,6 +4,7 @@ import type { OptionKind } from './assert-options.ts';
 import { deferred } from './deferred.ts';
 import { assertTornDown } from './teardown.ts';
 
+/** @inline */
 type Disposer = () => void | Promise<void>;
 
 /** Who a registration belongs to. */
@@ -84,6 +85,7 @@ export class Scope {
     return this.#disposal;
   }
 
+  /** As `dispose`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }

@@ -55,12 +55,19 @@ const MARGIN_MS = 1_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const KILLED = 'The job was killed by the agent that started it.';
 
+/**
+ * One-shot children in the background, each by its job id and for the very agent that started it.
+ * Somebody else's job and none look the same.
+ */
 export class Jobs {
   readonly #options: JobsOptions;
   readonly #jobs = new Map<Agent, Map<string, Job>>();
   readonly #ending = new WeakSet<Agent>();
 
-  /** Made by `createHarness`. */
+  /**
+   * Made by `createHarness`.
+   * @internal
+   */
   constructor(options: JobsOptions) {
     this.#options = options;
     options.agents.onEnding((agent) => this.#endOf(agent));
@@ -160,7 +167,10 @@ export class Jobs {
     return [...(this.#jobs.get(agent)?.values() ?? [])].map(({ view }) => view);
   }
 
-  /** A call of this agent waits for one of its jobs. */
+  /**
+   * A call of this agent waits for one of its jobs.
+   * @internal
+   */
   isAwaitedBy(agent: Agent): boolean {
     return [...(this.#jobs.get(agent)?.values() ?? [])].some((job) => !job.isDone && job.isAwaited);
   }

@@ -6,6 +6,7 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { failureOf } from '../../protocol/model-failure.ts';
 import { withIdleTimeout } from './idle-timeout.ts';
 
+/** Where the server is, and how it is asked. */
 export interface OpenAiCompatibleOptions {
   /** Where the API begins, such as `http://127.0.0.1:8080/v1`. */
   readonly baseURL: string | URL;

@@ -42,7 +42,10 @@ const NAME_CHARS = 256;
 export class ModelRoutes {
   readonly #routes = new Map<string, ModelRoute>();
 
-  /** @throws {ArgumentError} naming the first that is no model; nothing is registered then. */
+  /**
+   * @throws {ArgumentError} naming the first that is no model; nothing is registered then.
+   * @internal
+   */
   constructor(models: Readonly<Record<string, ModelSource>> = {}) {
     for (const [name, source] of Object.entries(models)) this.register(name, source);
   }
@@ -67,6 +70,7 @@ export class ModelRoutes {
     });
   }
 
+  /** @internal */
   resolve(provider: string): ModelRoute | undefined {
     return this.#routes.get(provider);
   }

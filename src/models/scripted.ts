@@ -11,12 +11,16 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { CallId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 
-/** A place where the answer is held: a gate, or anything else that can be waited for. */
+/**
+ * A place where the answer is held: a gate, or anything else that can be waited for.
+ * @inline
+ */
 export type Hold = Pick<Gate, 'wait'>;
 
 /** Text in the pieces it is streamed in; a hold between two pieces stops the stream there. */
 export type ScriptedText = string | readonly (string | Hold)[];
 
+/** One call of a tool, as a model would make it. */
 export interface ScriptedToolCall {
   readonly name: string;
   /** An object, or the raw text a model might write. */
@@ -46,12 +50,14 @@ export interface ScriptedStep {
 /** A step, or just its text. */
 export type ScriptedAnswer = ScriptedStep | string;
 
+/** Which request it is, and when it is given up. */
 export interface ScriptedCall {
   /** 1 for the first request this model got. */
   readonly number: number;
   readonly signal: AbortSignal;
 }
 
+/** Decides what to answer from what it was asked. */
 export type ScriptedFunction = (
   request: ModelRequest,
   call: ScriptedCall,

@@ -39,7 +39,10 @@ export class PromptRegistry {
     return owned(owner, () => this.#layer.variable(name, value));
   }
 
-  /** The prompt of one agent: this one, and its own parts. */
+  /**
+   * The prompt of one agent: this one, and its own parts.
+   * @internal
+   */
   scope(): PromptScope {
     return new PromptScope(this.#layer);
   }
@@ -50,19 +53,25 @@ export class PromptScope {
   readonly #inherited: Layer;
   readonly #own = new Layer();
 
-  /** Made by `PromptRegistry.scope()`. */
+  /**
+   * Made by `PromptRegistry.scope()`.
+   * @internal
+   */
   constructor(inherited: Layer) {
     this.#inherited = inherited;
   }
 
+  /** Add a part to this agent's system prompt. Returns the idempotent disposer. */
   section(section: PromptSection): () => void {
     return this.#own.section(section);
   }
 
+  /** Add a part to this agent's runtime context. Returns the idempotent disposer. */
   context(context: RuntimeContext): () => void {
     return this.#own.context(context);
   }
 
+  /** Give this agent's prompt a variable. Returns the idempotent disposer. */
   variable(name: string, value: PromptVariable): () => void {
     return this.#own.variable(name, value);
   }
@@ -72,6 +81,7 @@ export class PromptScope {
    * rendered here, the system text when it is asked for; every variable is asked once.
    *
    * Rejects with what a context or one of its variables throws.
+   * @internal
    */
   async assemble(context: PromptContext): Promise<AssembledPrompt> {
     context.signal.throwIfAborted();

@@ -13,6 +13,7 @@ import { assertOptions } from '../base/assert-options.ts';
 import { joinSignals, raceSignal } from '../base/deferred.ts';
 import { assertSameLog } from './same-log.ts';
 
+/** From which event, until when. */
 export interface FollowOptions {
   /** The number of the first event that is wanted: at most that of the next one. Default 0. */
   readonly from?: number;
@@ -27,6 +28,7 @@ export interface FollowOptions {
 
 /** The events of one session, each once and in order. Leaving a `for await` ends it. */
 export interface Following extends AsyncIterableIterator<SessionEvent>, AsyncDisposable {
+  /** End it: what waits for the next event gets `done`. */
   return(): Promise<IteratorResult<SessionEvent, undefined>>;
 }
 

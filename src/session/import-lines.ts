@@ -21,6 +21,7 @@ import { isSame } from './same-log.ts';
 import { MAX_EVENT_DEPTH } from './session.ts';
 import { firstEpoch } from './store.ts';
 
+/** Under which ids, and who is told of what is damaged. */
 export interface ImportOptions {
   /**
    * - `keep` (the default): the ids of the file. One that exists already is refused, unless it is

@@ -42,6 +42,10 @@ export class OutputFold {
   }
 }
 
+/**
+ * What a run came to, from its log: the content of the last assistant message that has any, or else
+ * the text that was streamed. `undefined` when there is neither.
+ */
 export function finalOutput(events: readonly SessionEvent[]): readonly ContentBlock[] | undefined {
   const fold = new OutputFold();
   for (const event of events) fold.push(event);

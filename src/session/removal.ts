@@ -11,6 +11,7 @@ import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { assertOptions, assertSignal } from '../base/assert-options.ts';
 import { withBelow } from './offline.ts';
 
+/** How much is removed. */
 export interface RemoveOptions {
   /** Also all that descends from it. Default true. */
   readonly below?: boolean;

@@ -79,6 +79,7 @@ export class Session {
    * The seed is copied and checked by the same rules as an append, unless it is the prefix of
    * another session: that is shared as it is. It may end inside a turn.
    * @throws {ArgumentError} when the header or an event of the seed is not what it must be.
+   * @internal
    */
   constructor(init: {
     readonly header: SessionHeader;
@@ -103,6 +104,7 @@ export class Session {
   /**
    * An event is being told right now: nothing can be appended until that is over, which it is
    * before any microtask runs.
+   * @internal
    */
   get isPublishing(): boolean {
     return this.#isPublishing;
@@ -123,7 +125,10 @@ export class Session {
     return this.#brackets.lastTurn;
   }
 
-  /** The open turn, as of now. */
+  /**
+   * The open turn, as of now.
+   * @internal
+   */
   get open(): OpenTurn | undefined {
     return this.#brackets.open;
   }
@@ -152,6 +157,7 @@ export class Session {
    *
    * @throws {ArgumentError} when the data is not JSON, the event does not fit the open turn and
    *   step, or it comes from inside a listener of this very session.
+   * @internal
    */
   append<T extends SessionEventType>(
     type: T,
@@ -209,13 +215,17 @@ export class Session {
   /**
    * Be told of each event right after it is in the log. For `Sessions` alone, which publishes.
    * Contract: the listener does not throw and does not append to this session.
+   * @internal
    */
   onAppend(listener: (event: SessionEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** For `Sessions` alone: say who keeps this session. */
+  /**
+   * For `Sessions` alone: say who keeps this session.
+   * @internal
+   */
   keepWith(keeping: Keeping): void {
     this.#keeping = keeping;
   }

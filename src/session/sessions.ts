@@ -55,8 +55,11 @@ type FindMissed = (
   signal: AbortSignal | undefined,
 ) => Promise<readonly SessionEventOf<'agent/inbox/spliced'>['data'][]>;
 
+/** The sessions of one harness, live and stored. */
 export class Sessions extends StoredSessions {
+  /** @internal */
   readonly store: SessionPersistence;
+  /** @internal */
   readonly observers: Emitter<SessionObservations>;
   readonly #clock: Clock;
   readonly #queue: CommitQueue;
@@ -72,6 +75,7 @@ export class Sessions extends StoredSessions {
   #findMissed: FindMissed | undefined;
   #closing: Promise<void> | undefined;
 
+  /** @internal */
   constructor(options: {
     readonly store: SessionPersistence;
     readonly clock: Clock;
@@ -99,6 +103,7 @@ export class Sessions extends StoredSessions {
     });
   }
 
+  /** The live session of this id. */
   get(id: SessionId): Session | undefined {
     return this.#live.get(id);
   }
@@ -111,7 +116,7 @@ export class Sessions extends StoredSessions {
   /**
    * Build a new session that nobody sees and nothing keeps. Whoever prepares it enters it or
    * releases it.
-   * @throws {ArgumentError} when the id is live, or an option is not what it must be.
+   * @throws {ArgumentError} when the id is live, or an option is not what it must be. @internal
    */
   prepare(options: PrepareOptions = {}): Session {
     this.assertOpen();
@@ -140,7 +145,7 @@ export class Sessions extends StoredSessions {
    * releases it.
    * @throws {StoreError} `SESSION_NOT_FOUND`, `SESSION_OWNED_ELSEWHERE`, `STORE_CORRUPT`,
    *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with.
-   * @throws {ArgumentError} when the session is live, or somebody loads it.
+   * @throws {ArgumentError} when the session is live, or somebody loads it. @internal
    */
   async load(id: SessionId, signal?: AbortSignal): Promise<Session> {
     const free = await this.reserve(id, signal);
@@ -181,6 +186,7 @@ export class Sessions extends StoredSessions {
   /**
    * Once: how to find what was to be in a session's inbox when it was left behind. It is put there
    * when the session is loaded, before the mark; what the search rejects with fails the load.
+   * @internal
    */
   onLoading(findMissed: FindMissed): void {
     this.#findMissed = findMissed;
@@ -190,6 +196,7 @@ export class Sessions extends StoredSessions {
    * Make a session live: it is found by its id, and its events are told.
    * @throws {ArgumentError} when another of its id is live, or it was not made here.
    * Whatever a listener of `session/created` throws is passed on, and the session is not live.
+   * @internal
    */
   enter(session: Session): void {
     this.assertOpen();
@@ -211,7 +218,7 @@ export class Sessions extends StoredSessions {
   /**
    * Begin to keep a session. All of it so far is written with this tick, as one transaction
    * with what other sessions append in the same tick. Idempotent; when that first write fails,
-   * the log is held back again, and calling this once more is how to try again.
+   * the log is held back again, and calling this once more is how to try again. @internal
    */
   accept(session: Session): void {
     this.#keptOf(session).accept();
@@ -225,7 +232,7 @@ export class Sessions extends StoredSessions {
 
   /**
    * The end of a session, or of all of them, is decided: from here on the store has the time that
-   * it is given to answer what that end waits for. Idempotent.
+   * it is given to answer what that end waits for. Idempotent. @internal
    */
   expectEnd(of: Session | 'all'): void {
     if (of !== 'all') return this.#patience.begin(of);
@@ -233,7 +240,9 @@ export class Sessions extends StoredSessions {
     this.#patience.begin(this);
   }
 
-  /** Wait for the store on behalf of a session that ends. @throws {StoreError} `STORE_IO` */
+  /**
+   * Wait for the store on behalf of a session that ends. @throws {StoreError} `STORE_IO` @internal
+   */
   inTime<T>(session: Session, answer: Promise<T>): Promise<T> {
     return this.#patience.await(session, answer);
   }
@@ -242,7 +251,7 @@ export class Sessions extends StoredSessions {
    * The end of a live session here: the rest of it is written, its lease given back, and
    * everyone told. A session that was never kept leaves no trace. All callers wait for the one
    * leaving.
-   * @throws {StoreError} when the rest could not be written; it has left all the same.
+   * @throws {StoreError} when the rest could not be written; it has left all the same. @internal
    */
   leave(session: Session): Promise<void> {
     const { id } = session;
@@ -254,7 +263,7 @@ export class Sessions extends StoredSessions {
     return left;
   }
 
-  /** Give up a session that never became live. Does nothing for one that is given up. */
+  /** Give up a session that never became live. Does nothing for one that is given up. @internal */
   async release(session: Session): Promise<void> {
     const kept = this.#kept.get(session);
     if (kept === undefined) return;
@@ -263,7 +272,7 @@ export class Sessions extends StoredSessions {
     await this.inTime(session, givenUp);
   }
 
-  /** Leave every session, then close the store. Idempotent. */
+  /** Leave every session, then close the store. Idempotent. @internal */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -32,6 +32,7 @@ import { STATEMENTS } from './sqlite-schema.ts';
 import { newOwner } from './store-owner.ts';
 import { appendProblem } from './store-rules.ts';
 
+/** Which file, and what a write in it survives. */
 export interface SqliteStoreOptions {
   /** A file, made when it does not exist; its folder must. `:memory:` keeps nothing. */
   readonly path: string;
@@ -44,8 +45,12 @@ export interface SqliteStoreOptions {
    *   the end of the process loses what was appended in the last 200 ms.
    */
   readonly durability?: 'full' | 'process' | 'batched';
+  /** @internal */
   readonly clock?: Clock;
-  /** Whom the file sees as the holder of this handle's sessions. Absent: this process. */
+  /**
+   * Whom the file sees as the holder of this handle's sessions. Absent: this process.
+   * @internal
+   */
   readonly owner?: StoreOwner;
 }
 

@@ -4,7 +4,10 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 
-/** Told of a session, and the epoch it was held by; the error is a `STALE_EPOCH`. */
+/**
+ * Told of a session, and the epoch it was held by; the error is a `STALE_EPOCH`.
+ * @inline
+ */
 export type OnLost = (id: SessionId, epoch: number, error: StoreError) => void;
 
 /** What one session adds in one transaction. */

@@ -9,6 +9,7 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolDefinition } from '../../protocol/tool.ts';
 import type { Agent } from '../agent/agent.ts';
+import type { Agents } from '../agent/agents.ts';
 import type { SubagentDescendantListEntry, SubagentListEntry } from '../subagents/listing.ts';
 import type { SubagentRuntime } from '../subagents/runtime.ts';
 import { INTERRUPT_ADVICE, SEND_ADVICE, withAdvice } from './failures.ts';
@@ -20,7 +21,7 @@ export interface ControlServices {
     'followup' | 'interrupt' | 'listChildren' | 'listDescendants'
   >;
   /** The live agents. */
-  readonly agents: { get(id: SessionId): Agent | undefined };
+  readonly agents: Pick<Agents, 'get'>;
 }
 
 /** `send_message`, `interrupt_agent` and `list_agents`. */

@@ -1,6 +1,6 @@
 import { ArgumentError } from '../../protocol/errors.ts';
-import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent } from '../agent/agent.ts';
+import type { Agents } from '../agent/agents.ts';
 import { readOptions } from '../base/assert-options.ts';
 import { assertTornDown } from '../base/teardown.ts';
 import type { Jobs } from '../jobs/jobs.ts';
@@ -8,7 +8,7 @@ import type { PromptRegistry } from '../prompt/prompt.ts';
 import { isOneShotChild } from '../subagents/descriptor.ts';
 import type { ReportDelivery } from '../subagents/report.ts';
 import type { SubagentRuntime } from '../subagents/runtime.ts';
-import type { ToolRegistry, ToolScope } from '../tools/registry.ts';
+import type { ToolRegistry } from '../tools/registry.ts';
 import { checkedConfig } from './config.ts';
 import type { SubagentToolConfig } from './config.ts';
 import { controlTools } from './control.ts';
@@ -23,12 +23,10 @@ export interface SubagentToolServices {
   readonly jobs: Jobs;
   readonly tools: ToolRegistry;
   readonly prompt: PromptRegistry;
-  readonly agents: {
-    get(id: SessionId): Agent | undefined;
-    toolsOf(agent: Agent): ToolScope | undefined;
-  };
+  readonly agents: Pick<Agents, 'get' | 'toolsOf'>;
 }
 
+/** Which tools the agents get; all of it may be left out. */
 export interface SubagentToolsOptions {
   /**
    * The delegation tools. Default: one, `subagent`, for the provider `spawn`, whose children in the

@@ -21,7 +21,9 @@ import { describeBackground, describePrompt, describeTool } from './wording.ts';
 
 /** The part of the `subagents` service that the tool calls. */
 export interface Delegation {
+  /** The provider of this name, if it is registered. */
   getProvider(name: string): SubagentProvider | undefined;
+  /** Starts a one-shot child. */
   start(name: string, request: SubagentStartRequest): Promise<SubagentRun>;
   /** Needed for `backgroundMode: 'continuable'`. */
   startContinuable?(spec: ContinuableStartSpec): Promise<ContinuableStart>;

@@ -35,6 +35,7 @@ export interface ContinuableStartSpec {
   readonly signal: AbortSignal;
 }
 
+/** The child, and its task: the first message in its inbox. */
 export interface ContinuableStart {
   readonly childId: SessionId;
   readonly messageId: MessageId;

@@ -15,6 +15,7 @@ import { foldSubagentDescriptor } from './descriptor.ts';
 import type { ContinuableDescriptor } from './descriptor.ts';
 import { inOneLine } from './settlement.ts';
 
+/** On whose behalf a message is sent, and how long its sender waits. */
 export interface SubagentFollowupOptions {
   /** Stored with the message. Attribution only: it grants nothing. */
   readonly source: MessageSource;

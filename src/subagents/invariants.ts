@@ -8,6 +8,7 @@ import type { LifecycleEvents, SubagentRunInfo } from './lifecycle.ts';
 import type { ProviderEvents } from './registry.ts';
 import type { SubagentRuntime } from './runtime.ts';
 
+/** Something that cannot be true of runs or providers. */
 export interface LifecycleViolation {
   readonly rule:
     | 'provider-without-name'
@@ -101,6 +102,7 @@ export class LifecycleChecker {
   }
 }
 
+/** A watch over what is told of delegation. */
 export interface InvariantWatch {
   /** What was found so far; it grows. */
   readonly violations: readonly LifecycleViolation[];

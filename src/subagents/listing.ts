@@ -13,6 +13,7 @@ import type { Corpus, CorpusSources, Listed } from './listing-corpus.ts';
 import { identify } from './listing-ladder.ts';
 import type { Finding, LadderSources } from './listing-ladder.ts';
 
+/** @inline */
 interface ListedChild {
   readonly kind: 'child';
   readonly id: SessionId;

@@ -129,7 +129,10 @@ export class SubagentRuntime {
   readonly #setups = new Setups();
   readonly #listing: ListingServices;
 
-  /** @throws {ArgumentError} for a cap that is no non-negative safe integer. */
+  /**
+   * @throws {ArgumentError} for a cap that is no non-negative safe integer.
+   * @internal
+   */
   constructor({ agents, continuable, logger, maxDepth, ...more }: SubagentRuntimeOptions) {
     if (maxDepth !== undefined) assertMaxDepth(maxDepth);
     const { clock = systemClock, stopGraceMs = 2_000, listing = {} } = more;
@@ -166,6 +169,7 @@ export class SubagentRuntime {
     return owned(owner, () => this.#context.providers.register(provider));
   }
 
+  /** The provider that this name stands for now. */
   getProvider(name: string): SubagentProvider | undefined {
     return this.#context.providers.get(name);
   }

@@ -60,7 +60,7 @@ export function messageOf(thrown: unknown): string {
 export const MAX_DIAGNOSTIC_BYTES = 4_096;
 const CUT = '… [cut]';
 
-/** At most {@link MAX_DIAGNOSTIC_BYTES} of UTF-8, cut between characters and visibly. */
+/** At most 4 096 bytes of UTF-8, cut between characters and visibly. */
 export function boundDiagnostic(text: string): string {
   const bytes = Buffer.from(text, 'utf8');
   // Through UTF-8 and back, so that a lone surrogate does not grow when it is encoded later.

@@ -58,6 +58,7 @@ export class ToolRegistry {
   /**
    * @param o.toolOrder names in the order models see them; `*` stands for all others
    * @throws {ArgumentError} when it is no list of names, or has one twice
+   * @internal
    */
   constructor(o: { readonly toolOrder?: readonly string[] | undefined } = {}) {
     this.#order = namesOf(o.toolOrder ?? [], 'The tool order is a list of names.');
@@ -88,11 +89,15 @@ export class ToolRegistry {
     });
   }
 
+  /** @internal */
   modules(): readonly ToolModule[] {
     return [...this.#modules];
   }
 
-  /** The tools of one agent: these, and its own. */
+  /**
+   * The tools of one agent: these, and its own.
+   * @internal
+   */
   scope(): ToolScope {
     return new ToolScope({
       tools: this.#tools,
@@ -129,7 +134,10 @@ export class ToolScope {
   #modules: ReadonlyMap<string, FoundTool> = new Map();
   #view: { readonly specs: readonly ToolSpec[]; readonly version: number } | undefined;
 
-  /** Made by `ToolRegistry.scope()`. */
+  /**
+   * Made by `ToolRegistry.scope()`.
+   * @internal
+   */
   constructor(inherited: Inherited) {
     this.#inherited = inherited;
   }
@@ -184,7 +192,10 @@ export class ToolScope {
     return () => void this.#guards.delete(entry);
   }
 
-  /** Why a call is refused by a guard: the first one's words. */
+  /**
+   * Why a call is refused by a guard: the first one's words.
+   * @internal
+   */
   denial(call: Parameters<ToolGuard>[0]): string | undefined {
     for (const guard of this.#guards) {
       try {
@@ -200,6 +211,7 @@ export class ToolScope {
   /**
    * Be told of every call of this agent when it has ended, whichever thread it came from. What a
    * watcher throws is logged and stops nobody.
+   * @internal
    */
   watch(watcher: (ended: EndedCall) => void): () => void {
     const entry = (ended: EndedCall): void => watcher(ended);
@@ -207,7 +219,10 @@ export class ToolScope {
     return () => void this.#watchers.delete(entry);
   }
 
-  /** Those that watch right now. */
+  /**
+   * Those that watch right now.
+   * @internal
+   */
   watchers(): readonly ((ended: EndedCall) => void)[] {
     return [...this.#watchers];
   }
@@ -216,6 +231,7 @@ export class ToolScope {
    * What the agent's thread has loaded from modules; inherited, so filters apply. Replaces what
    * an earlier thread had.
    * @throws {ArgumentError} when a name is taken by another module or by a function of the harness.
+   * @internal
    */
   addModuleTools(specs: readonly ToolSpec[]): void {
     const tools = new Map<string, FoundTool>();
@@ -233,6 +249,7 @@ export class ToolScope {
   /**
    * Check the filters against all that is inherited, filtered or not.
    * @throws {ToolFilterError} `UNKNOWN_TOOL_NAME`, naming what there is.
+   * @internal
    */
   assertFilters(): void {
     const known = new Set([...this.#inherited.tools.keys(), ...this.#modules.keys()]);
@@ -247,7 +264,10 @@ export class ToolScope {
     }
   }
 
-  /** What a model is shown, in canonical order. The same array until something changes. */
+  /**
+   * What a model is shown, in canonical order. The same array until something changes.
+   * @internal
+   */
   view(): readonly ToolSpec[] {
     const version = this.#inherited.version();
     if (this.#view?.version !== version) {
@@ -264,7 +284,10 @@ export class ToolScope {
     return this.#view.specs;
   }
 
-  /** The tool this agent would use by that name. A filtered one is not there. */
+  /**
+   * The tool this agent would use by that name. A filtered one is not there.
+   * @internal
+   */
   find(name: string): FoundTool | undefined {
     const own = this.#own.get(name);
     if (own !== undefined) return own;

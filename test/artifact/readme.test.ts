@@ -1,18 +1,15 @@
 /** Every program in the README and in docs/ runs as it stands, against the built package. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { root } from '../support/imports.ts';
+import { pages, readPage } from '../support/pages.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 /** Inside the package, so that its own name resolves to it. */
 const folder = join(root, '.artifacts', 'pages');
 const run = promisify(execFile);
-
-const docs = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
-const read = (page: string): string => readFileSync(join(root, page), 'utf8');
 
 interface Program {
   readonly page: string;
@@ -21,8 +18,8 @@ interface Program {
 }
 
 /** The `js` blocks, named by their first line. */
-const programs: readonly Program[] = ['README.md', ...docs].flatMap((page) =>
-  [...read(page).matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(
+const programs: readonly Program[] = pages.flatMap((page) =>
+  [...readPage(page).matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(
     ([, file = '', code = '']) => ({ page, file, code }),
   ),
 );
@@ -58,7 +55,7 @@ it('names every program that a page shows', () => {
     'docs/sessions.md lines.mjs',
     'docs/testing.md testing.mjs',
   ]);
-  const blocks = ['README.md', ...docs].flatMap((page) => read(page).match(/^```js$/gm) ?? []);
+  const blocks = pages.flatMap((page) => readPage(page).match(/^```js$/gm) ?? []);
   expect(blocks).toHaveLength(programs.length);
 });
 

@@ -1,6 +1,6 @@
 /** The page of codes and the code agree, in both directions. */
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import {
@@ -152,25 +152,4 @@ describe('a code that is given', () => {
       .filter((code) => !thrown.has(code) && !reserved.has(code));
     expect(missing).toEqual([]);
   });
-});
-
-it('links to pages and headings that exist', () => {
-  const anchor = (heading: string): string =>
-    heading
-      .toLowerCase()
-      .replace(/[^\w\s-]/g, '')
-      .replaceAll(' ', '-');
-  const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-  const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`);
-  const broken = ['README.md', ...pages].flatMap((from) =>
-    [...read(from).matchAll(/\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)/g)]
-      .filter(([, to = '', id]) => {
-        const path = to === '' ? from : join(dirname(from), to);
-        if (!existsSync(join(root, path))) return true;
-        const headings = [...read(path).matchAll(/^#+ (.*)$/gm)];
-        return id !== undefined && !headings.some(([, heading = '']) => anchor(heading) === id);
-      })
-      .map(([link]) => `${from} links to ${link.slice(1)}`),
-  );
-  expect(broken).toEqual([]);
 });

@@ -11,6 +11,7 @@ export interface ProjectionUnit<State = Json, View = Json> {
   readonly key: string;
   /** Grows with each change of what a state means: a kept state of another version is not used. */
   readonly stateVersion: number;
+  /** The state before the first event. */
   init(): State;
   /** Pure. Returns the very same state for an event that does not concern it. */
   apply(state: State, event: SessionEvent): State;
@@ -18,7 +19,9 @@ export interface ProjectionUnit<State = Json, View = Json> {
   isState(value: unknown): value is State;
   /** What others see of the state. Absent: it is in no snapshot. */
   readonly wire?: {
+    /** The value, from a state. */
     view(state: State): View;
+    /** Whether a kept value is a view of this version. Absent: every value is. */
     isView?(value: Json): boolean;
   };
   /**
@@ -29,6 +32,7 @@ export interface ProjectionUnit<State = Json, View = Json> {
   readonly module?: URL;
 }
 
+/** Values of one session, all as of the same event. */
 export interface ProjectionSnapshot {
   /** The last event the values know of; -1 before the first. */
   readonly asOfSeq: number;

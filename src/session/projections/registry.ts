@@ -47,6 +47,7 @@ interface Registration {
   count: number;
 }
 
+/** Values that are folded from logs, event by event, and kept beside them. */
 export class SessionProjections {
   readonly #observers: Emitter<{ changed: ProjectionChange }>;
   readonly #onEvent: OnEvent;
@@ -58,6 +59,7 @@ export class SessionProjections {
   /**
    * @param options.onEvent subscribes to the events of all live sessions
    * @param options.read shows what is stored; absent: only what is live is shown
+   * @internal
    */
   constructor(options: {
     readonly logger: Logger;
@@ -69,12 +71,18 @@ export class SessionProjections {
     this.#read = options.read;
   }
 
-  /** Another number with each change of what is registered. */
+  /**
+   * Another number with each change of what is registered.
+   * @internal
+   */
   get revision(): number {
     return this.#revision;
   }
 
-  /** What is registered, by key, in that order. */
+  /**
+   * What is registered, by key, in that order.
+   * @internal
+   */
   get units(): readonly ProjectionUnit[] {
     return [...this.#registrations.values()].map(({ unit }) => unit);
   }
@@ -125,6 +133,7 @@ export class SessionProjections {
    * The state of one unit, as of now. Frozen.
    * @throws {ArgumentError} when no such unit is registered
    * @throws {ProjectionError} when it fails
+   * @internal
    */
   stateOf(session: Session, key: string): Json {
     assertSession(session);
@@ -162,6 +171,7 @@ export class SessionProjections {
    * All states of this session, as of now. A unit that fails is left out, and so is a state that
    * is too large to be kept (64 KiB as JSON text). Detached.
    * @throws {ArgumentError} for what is no session
+   * @internal
    */
   checkpoint(session: Session): Checkpoint {
     assertSession(session);
@@ -174,6 +184,7 @@ export class SessionProjections {
   /**
    * What a checkpoint shows by itself, as of its own event: only of rows that are states of the
    * registered version. Never throws.
+   * @internal
    */
   viewCheckpoint(checkpoint: Checkpoint): ProjectionSnapshot {
     const values: [string, Json][] = [];
@@ -226,6 +237,7 @@ export class SessionProjections {
   /**
    * For `Sessions` alone: a session begins with what was kept of it, where that can be used.
    * Contract: the checkpoint is of this very log. Returns whether it served every unit.
+   * @internal
    */
   resume(session: Session, checkpoint: Checkpoint): boolean {
     if (checkpoint.seq >= session.seq) return false;
@@ -238,7 +250,10 @@ export class SessionProjections {
     return servesAll;
   }
 
-  /** For `Sessions` alone: the session has left; nothing is kept of it. */
+  /**
+   * For `Sessions` alone: the session has left; nothing is kept of it.
+   * @internal
+   */
   leave(session: Session): void {
     for (const { folds } of this.#registrations.values()) folds.delete(session);
   }
