@@ -155,15 +155,18 @@ it('brings back what nobody runs, with all above it, and prints its answer', asy
   ]);
 });
 
-it('draws what a run does in the terminal of another process', async () => {
+it('tells in a pipe what a run of another process does, line by line', async () => {
   await using server = await startOpenAiServer({ respond: model });
   await using folder = await folderWith();
   const run = await runWithChild(server, folder);
   const [, child] = await rowsOf(folder);
   const watching = start([MAIN, 'ls', 'runs.db', '--watch'], { cwd: folder.path });
+  await watching.wrote(/└─ ● scout +running/u);
   await subagents(['interrupt', 'runs.db', child?.id ?? ''], { cwd: folder.path });
   await run.finished;
-  expect((await watching.finished).code).toBe(0);
+  const { code, stdout } = await watching.finished;
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/\] scout: stopped \(.*\): ABORTED: /u);
 });
 
 it.each([

@@ -9,7 +9,7 @@ import { isGone, listAll, reach } from '../reach.ts';
 import { findId } from '../session-ids.ts';
 import { asRefusal } from '../store-file.ts';
 import { TreeModel } from '../tree-model.ts';
-import { treeLines } from '../tree-view.ts';
+import { treeLines, type ViewOptions } from '../tree-view.ts';
 
 const WITHOUT_TERMINAL = 80;
 
@@ -66,14 +66,15 @@ async function show(
   }
   const tree = new TreeModel();
   tree.reset(listing);
-  const lines = treeLines(tree, {
-    columns: stdout.isTTY ? stdout.columns : WITHOUT_TERMINAL,
-    rows: stdout.isTTY && all !== true ? stdout.rows - 1 : Infinity,
-    color: stdout.isTTY && mayPaint(env),
-    now: Date.now(),
-    isListing: true,
-  });
-  await print(stdout, `${lines.length === 0 ? 'No sessions.' : lines.join('\n')}\n`, signal);
+  const size = stdout.isTTY
+    ? { columns: stdout.columns, rows: all === true ? Infinity : stdout.rows - 1 }
+    : { columns: WITHOUT_TERMINAL, rows: Infinity };
+  await print(stdout, textOf(tree, { ...size, color: stdout.isTTY && mayPaint(env) }), signal);
+}
+
+function textOf(tree: TreeModel, size: Pick<ViewOptions, 'columns' | 'rows' | 'color'>): string {
+  const lines = treeLines(tree, { ...size, now: Date.now(), isListing: true });
+  return `${lines.length === 0 ? 'No sessions.' : lines.join('\n')}\n`;
 }
 
 const mayPaint = (env: Call['surroundings']['env']): boolean =>
@@ -99,6 +100,7 @@ async function watch(
     // What others run is not in it: they are asked.
     const others = clients.filter((client) => client !== by);
     tree.reset(below(others.length === 0 ? update : await listAll(clients, signal), rootId));
+    view?.reset();
   };
   const watchOne = async (client: ControlClient): Promise<void> => {
     const options = { signal, ...(rootId === undefined ? {} : { rootId }) };
@@ -122,9 +124,11 @@ async function openView(
 ) {
   if (!stdout.isTTY || env['TERM'] === 'dumb') {
     const plain = new PlainLines(tree, (line) => void stdout.write(`${line}\n`));
-    return { tell: plain.tell.bind(plain), close: () => {} };
+    const size = { columns: WITHOUT_TERMINAL, rows: Infinity, color: false };
+    const reset = (): void => void stdout.write(textOf(tree, size));
+    return { tell: plain.tell.bind(plain), reset, close: () => {} };
   }
   const { LiveTree } = await import('../live-tree.ts');
   const live = new LiveTree(tree, stdout, { color: mayPaint(env), isListing: true });
-  return { tell: () => {}, close: () => live.close() };
+  return { tell: () => {}, reset: () => {}, close: () => live.close() };
 }
