@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Harness } from '../../src/harness.ts';
 import type { Agent } from '../../src/agent/agent.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import { connectControl } from '../../src/serve/connect-control.ts';
+import { connectControl, localControl } from '../../src/serve/connect-control.ts';
 import { openControlSocket } from '../../src/serve/control-socket.ts';
 import { testHarness } from '../support/harness.ts';
 import { served, tempFolder } from './served.ts';
@@ -61,6 +61,41 @@ it('brings back a root and the parent in between, which hears of the end of its 
   const heard = between.events.findLast(({ type }) => type === 'user/message');
   expect(heard).toMatchObject({ data: { source: { kind: 'subagent-settled' } } });
   await client!.close();
+});
+
+it('lets a parent go again that it brought back for nothing', async () => {
+  using temp = tempFolder();
+  const store = join(temp.folder, 'agents.db');
+  let middle = '';
+  let oneShot = '';
+  {
+    await using t = await testHarness({ store, script: () => 'Done.' });
+    await t.ask('Go');
+    const ended: string[] = [];
+    t.harness.on('subagent/end', ({ id }) => void ended.push(id));
+    t.harness.on('agent/created', ({ agent }) => {
+      if (agent.session.header.delegationDepth !== 1) return;
+      const { signal } = new AbortController();
+      const request = { parent: agent, prompt: 'Look.', signal };
+      void t.harness.subagents.start('spawn', request).then(async (run) => {
+        oneShot = run.id;
+        await run.result;
+        await run.dispose();
+      });
+    });
+    middle = await startBelow(t.harness, t.root, 'middle');
+    while (ended.length < 2) await new Promise((done) => setImmediate(done));
+    await t.root.whenIdle();
+  }
+  await using t = await testHarness({ store, script: () => 'Again.' });
+  await using client = await localControl(t.harness);
+  const ended: string[] = [];
+  t.harness.on('subagent/end', ({ id }) => void ended.push(id));
+  await expect(
+    client.call('session/send', { sessionId: oneShot, text: 'More' }),
+  ).rejects.toMatchObject({ code: 'NOT_RESUMABLE' });
+  while (ended.length < 1) await new Promise((done) => setImmediate(done));
+  expect(ended).toEqual([middle]);
 });
 
 it('does not tell a one-shot child, and says why', async () => {

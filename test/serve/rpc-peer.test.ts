@@ -72,8 +72,11 @@ describe('a connection', () => {
     const { socket, lines } = await raw(s.socket.path);
     const bytes = Buffer.from(ask('é'));
     const inside = bytes.indexOf(0xc3) + 1;
-    socket.write(bytes.subarray(0, inside), () => socket.write(bytes.subarray(inside)));
-    expect((await lines(1))[0]).toMatchObject({ id: 'é' });
+    // The answer to what comes before it says that the first half was read.
+    socket.write(Buffer.concat([Buffer.from(ask(1)), bytes.subarray(0, inside)]));
+    await lines(1);
+    socket.write(bytes.subarray(inside));
+    expect((await lines(2))[1]).toMatchObject({ id: 'é' });
     socket.destroy();
   });
 

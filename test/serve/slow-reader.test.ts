@@ -34,6 +34,7 @@ it('is given one event of a log at a time', async () => {
   await t.ask('Go');
   await operations.call('session/follow', { sessionId: t.root.id });
   await held.arrived();
+  for (let turn = 0; turn < 50; turn++) await new Promise((done) => setImmediate(done));
   expect(told).toEqual(['agent/inbox/spliced']);
   const closing = operations.close();
   held.open();
