@@ -64,7 +64,7 @@ export async function listAll(
   return merged(await Promise.all(clients.map(call)));
 }
 
-export function merged(listings: readonly RowListing[]): RowListing {
+function merged(listings: readonly RowListing[]): RowListing {
   const rows = new Map<string, SessionRow>();
   const diagnostics = new Map<string, RowListing['diagnostics'][number]>();
   for (const listing of listings) {

@@ -19,6 +19,8 @@ export class TreeModel {
   /** Delegations whose call failed, with the agent that made it. */
   readonly #unanswered: (FailedRun & { readonly by: AgentRow })[] = [];
   #roots: AgentRow[] = [];
+  /** Of a store, whose roots go on: the one root of a run is done with its turn. */
+  #isStore = false;
 
   get root(): AgentRow | undefined {
     return this.#roots[0];
@@ -63,6 +65,7 @@ export class TreeModel {
     this.#delegations.clear();
     this.#unanswered.length = 0;
     this.#roots = [];
+    this.#isStore = true;
     const made = [...rows.map(rowOfSession), ...diagnostics.map(rowOfDiagnostic)];
     for (const row of made) this.#rows.set(row.id, row);
     for (const row of made) this.#place(row);
@@ -111,6 +114,7 @@ export class TreeModel {
       parent,
       label: label ?? (isBelow ? nameOf(id) : 'root'),
       startedAt: time,
+      goesOn: parent === undefined && this.#isStore,
     });
     this.#rows.set(id, row);
     this.#place(row);

@@ -185,6 +185,13 @@ it('draws a store: every tree in it, with the ends of the ids and the last lines
   ]);
 });
 
+it('takes a root that comes later for one that goes on, as those of a store do', () => {
+  const tree = new TreeModel();
+  tree.reset({ rows: [], diagnostics: [] });
+  for (const event of [...ROOT, ended('r', { kind: 'completed' }, 9)]) tree.apply(event);
+  expect(tree.root?.state).toBe('idle');
+});
+
 it('folds trees that are over before trees that run, and says how many', () => {
   const tree = new TreeModel();
   tree.reset({

@@ -153,7 +153,7 @@ it('brings back what nobody runs, with all above it, and prints its answer', asy
     [false, 'settled'],
     [false, 'settled'],
   ]);
-});
+}, 180_000);
 
 it('tells in a pipe what a run of another process does, line by line', async () => {
   await using server = await startOpenAiServer({ respond: model });

@@ -1,6 +1,7 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { expect, it } from 'vitest';
-import { folderWith, MAIN } from './command-line.ts';
+import { folderWith, MAIN, start } from './command-line.ts';
 
 const hasTerminal = spawnSync('script', ['--version']).status === 0;
 
@@ -46,3 +47,52 @@ it.skipIf(!hasTerminal)('paints nothing when NO_COLOR is set', async () => {
   expect(painted(inTerminal(RUN, folder.path))).toBe(true);
   expect(painted(inTerminal(RUN, folder.path, { NO_COLOR: '1' }))).toBe(false);
 });
+
+it.skipIf(!hasTerminal)(
+  'draws in a terminal what another process runs, as it is told',
+  async () => {
+    await using folder = await folderWith();
+    const serve = [MAIN, 'serve', '--stdio', '--store', 'runs.db'];
+    const served = start(serve, { cwd: folder.path, input: 'open' });
+    const prompt = (id: number): void => {
+      const contentBlocks = [{ type: 'text', text: 'Hello' }];
+      const params = { sessionId: `main-${id}`, contentBlocks };
+      const asked = { jsonrpc: '2.0', id, method: 'session/prompt', params };
+      served.process.stdin?.write(`${JSON.stringify(asked)}\n`);
+    };
+    prompt(1);
+    await served.wrote(/"status":"idle"/u);
+
+    const line = `stty cols 80 rows 24; '${process.execPath}' '${MAIN}' ls runs.db --watch`;
+    const env = { PATH: process.env['PATH'] ?? '', TERM: 'xterm-256color' };
+    const watching = spawn('script', ['-qec', line, '/dev/null'], { cwd: folder.path, env });
+    const closed = once(watching, 'close');
+    watching.stdin.end();
+    let output = '';
+    let changed = (): void => {};
+    watching.stdout.on('data', (data: Buffer) => {
+      output += data.toString();
+      changed();
+    });
+    const drawn = async (pattern: RegExp): Promise<void> => {
+      while (!pattern.test(output)) await new Promise<void>((resolve) => (changed = resolve));
+    };
+    await drawn(/main-1 +– root .*idle[^]*1 session: 1 idle/u);
+    // One that is made after that is told of, and drawn.
+    prompt(2);
+    await drawn(/main-2 [^]*2 sessions: 2 idle/u);
+    served.process.stdin?.end();
+    await served.finished;
+    const [code] = (await closed) as [number];
+    expect(code).toBe(0);
+    expect(output.lastIndexOf(`${ESCAPE}[?25h`)).toBeGreaterThan(
+      output.lastIndexOf(`${ESCAPE}[?25l`),
+    );
+
+    // Nobody runs it any more: it is read as it is stored, once.
+    const stored = inTerminal(['ls', 'runs.db'], folder.path);
+    expect(stored).toMatch(/main-2 +✓ root .*completed/u);
+    expect(stored).toContain(`${ESCAPE}[32m`);
+    expect(inTerminal(['ls', 'runs.db'], folder.path, { NO_COLOR: '1' })).not.toContain(ESCAPE);
+  },
+);

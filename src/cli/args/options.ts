@@ -34,7 +34,7 @@ export const STORE = 'an SQLite file that sessions are kept in; it may be in use
 export const SESSION = 'an id, or enough of its beginning or its end';
 export const JSON_LINES = 'print lines of JSON, for programs';
 
-export function addModelOptions(command: Command): Command {
+function addModelOptions(command: Command): Command {
   return command
     .option('--base-url <url>', 'an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
     .option('--model <name>', 'a model of that server')
