@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { countOption, JSON_LINES } from './options.ts';
+import { countOption } from './options.ts';
 
 export interface BenchArguments {
   readonly children?: number;
