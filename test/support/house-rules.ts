@@ -59,6 +59,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   'log-update': ['src/cli/'],
   'string-width': ['src/cli/'],
   tinyglobby: ['src/cli/'],
+  yaml: ['src/cli/'],
   vitest: ['test/', 'bench/'],
   'fast-check': ['test/'],
   typescript: ['test/support/imports.ts', 'test/support/exported-names.ts'],
