@@ -128,7 +128,7 @@ async function walkBelow<R extends PlacedRow>(
   { roots, levels, signal, onRows }: Walk<R>,
 ): Promise<void> {
   const seen = new Set<string>(roots);
-  const take = (rows: readonly R[]): readonly R[] => {
+  const unseen = (rows: readonly R[]): readonly R[] => {
     const fresh: R[] = [];
     for (const row of rows) {
       if (seen.has(row[0])) continue;
@@ -148,7 +148,7 @@ async function walkBelow<R extends PlacedRow>(
       const rows = (await file.read(deep, ...values)) as unknown as readonly R[];
       const isCut = rows.length + parents.length >= PAGE;
       const whole = wholeLevels(rows, isCut);
-      const fresh = take(rows.filter((row) => depthOf(row) <= whole));
+      const fresh = unseen(rows.filter((row) => depthOf(row) <= whole));
       if (++reads % READS === 0 || isCut) await nextTick();
       if (whole > 0) {
         level += whole;
@@ -158,7 +158,7 @@ async function walkBelow<R extends PlacedRow>(
     }
     const children: string[] = [];
     for await (const rows of pagesOfLevel<R>(file, wide, parents, signal)) {
-      for (const [id] of take(rows)) children.push(id);
+      for (const [id] of unseen(rows)) children.push(id);
       if (++reads % READS === 0 || rows.length === PAGE) await nextTick();
     }
     parents = children;
