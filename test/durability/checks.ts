@@ -151,12 +151,31 @@ function revivedTools(
   return problems;
 }
 
-/** A report whose id a model has read is in one parent's log, once. */
-export function reportProblems({ sessions }: Stored, reported: ReadonlySet<string>): string[] {
-  return [...reported].flatMap((id) => {
-    const logs = [...sessions.values()].filter((log) => fateOf(id, log) !== 'lost');
-    return logs.length === 1 ? [] : [`report ${id} was read, and is in ${logs.length} logs`];
+/** The ids of reports that calls gave back, and the parent that each was made to. */
+export const reportsIn = (lines: readonly string[]): { id: string; parent: string }[] =>
+  lines.flatMap((line) => {
+    const [, id, parent] = /^reported (\S+) (\S+)$/.exec(line) ?? [];
+    return id === undefined || parent === undefined ? [] : [{ id, parent }];
   });
+
+/** A report whose id was returned is in its parent's log; no model has read another id. */
+export function reportProblems(
+  { sessions }: Stored,
+  lines: readonly string[],
+  read: ReadonlySet<string>,
+): string[] {
+  const reports = reportsIn(lines);
+  const returned = new Set(reports.map(({ id }) => id));
+  return [
+    ...reports.flatMap(({ id, parent }) => {
+      const log = sessions.get(parent);
+      if (fateOf(id, log) !== 'lost') return [];
+      return [`report ${id} was returned, and session ${parent} ${log ? 'lost it' : 'is gone'}`];
+    }),
+    ...[...read].flatMap((id) =>
+      returned.has(id) ? [] : [`report ${id} was read, and no call gave it back`],
+    ),
+  ];
 }
 
 /** What models were shown of calls without an outcome is what the log says of them. */

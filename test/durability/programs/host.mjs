@@ -57,6 +57,7 @@ async function open(where) {
       async execute({ text, delivery }, { agent, signal: cut }) {
         const options = { delivery, signal: cut };
         const { messageId } = await harness.subagents.reportFrom(agent, text, options);
+        note(file, 'reported', messageId, agent.session.header.parentSession);
         return `reported ${messageId}`;
       },
     }),
