@@ -66,9 +66,10 @@ export async function listChildren(
   const children = corpus.childrenOf(parentId).filter(({ isSubagent }) => isSubagent);
   const found = await identify(sources, children, call);
   const rows: SubagentListEntry[] = [];
-  for (const child of children) {
+  for (const [index, child] of children.entries()) {
     const finding = found.get(child.id);
     if (finding !== undefined) rows.push(toRow(corpus, child, finding));
+    if ((index + 1) % PLACED_AT_ONCE === 0) await call.breathe();
   }
   return rows;
 }
@@ -90,9 +91,10 @@ export async function listDescendants(
   const listed = placed.map((one) => one.listed);
   const found = await identify(sources, listed, call);
   const rows: SubagentDescendantListEntry[] = [];
-  for (const { listed: one, parentId, depth } of placed) {
+  for (const [index, { listed: one, parentId, depth }] of placed.entries()) {
     const finding = found.get(one.id);
     if (finding !== undefined) rows.push({ ...toRow(corpus, one, finding), parentId, depth });
+    if ((index + 1) % PLACED_AT_ONCE === 0) await call.breathe();
   }
   return rows;
 }
