@@ -131,16 +131,17 @@ interface Placed {
   readonly depth: number;
 }
 
-/** In pre-order, each once and never the root. Without recursion: a chain may be of any length. */
+/**
+ * In pre-order, without recursion: a chain may be of any length. Each has one parent, and a circle
+ * that is reached from the root has the root in it, who is nobody's child here: so each comes once.
+ */
 function* walk(corpus: Corpus, root: SessionId): Generator<Placed> {
-  const seen = new Set([root]);
   const path = [{ id: root, children: corpus.childrenOf(root).values() }];
   for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
     const { value: listed, done } = top.children.next();
     if (done === true) {
       path.pop();
-    } else if (!seen.has(listed.id)) {
-      seen.add(listed.id);
+    } else {
       yield { listed, parentId: top.id, depth: path.length };
       path.push({ id: listed.id, children: corpus.childrenOf(listed.id).values() });
     }

@@ -142,7 +142,7 @@ describe.each([
 });
 
 describe('a listing of many live children', () => {
-  const MANY = 2_500;
+  const MANY = 1_100;
 
   /** How often others have had a turn until it ends; `act` is called in one of those turns. */
   async function listed(
@@ -175,8 +175,8 @@ describe('a listing of many live children', () => {
     const f = many();
     const { outcome: before, turns } = await listed(f);
     expect(before).toHaveLength(MANY);
-    // Twelve while it asks who they are; two each while it places them, walks and makes rows.
-    expect(turns).toBeGreaterThanOrEqual(12 + 3 * 2);
+    // Five while it asks who they are; one each while it places them, walks and makes rows.
+    expect(turns).toBeGreaterThanOrEqual(5 + 3);
     for (let at = 1; at < turns; at += 3) {
       const { outcome } = await listed(f, undefined, at, () => {
         void f.sessions.leave(f.sessions.get(SessionId(`s${at}`))!);
