@@ -4,6 +4,7 @@
  * entered, accepted, left; until it is accepted nothing of a new one reaches the store.
  */
 import { setImmediate as nextTick } from 'node:timers/promises';
+import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionEventOf } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
@@ -14,7 +15,7 @@ import type { SessionObservations } from './observations.ts';
 import type { SessionProjections } from './projections/registry.ts';
 import type { SessionPersistence } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
-import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
