@@ -1,5 +1,4 @@
 /** What must be true of a file after a kill, by what the client and the tools wrote down themselves. */
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { closersOf, plain, waitingAfter } from '../session/plain-log.ts';
@@ -298,12 +297,6 @@ interface Missed {
   readonly isCutOff: boolean;
 }
 
-/** Whether the built package tells a parent of what the end of the process has cut off. */
-const TELLS_OF_CUT_OFF = readFileSync(
-  new URL('../../dist/src/subagents/settlement.js', import.meta.url),
-  'utf8',
-).includes('was cut off when the process ended');
-
 /** Ends of children that a parent's log has no notice of. */
 export function missedBy(parent: string, { sessions }: Stored): Missed[] {
   const log = sessions.get(parent);
@@ -318,7 +311,6 @@ export function missedBy(parent: string, { sessions }: Stored): Missed[] {
     );
     if (other.header.parentSession !== parent || !isContinuable) return [];
     const isOpen = closersOf(other.events, other.header.seedLength ?? 0).length > 0;
-    if (isOpen && !TELLS_OF_CUT_OFF) return [];
     const start = own.findLast(({ type }) => type === 'turn/start');
     const turn = start?.type === 'turn/start' ? start.data.turn : 0;
     const end = own.findLast(({ type }) => type === 'turn/end');
@@ -328,7 +320,6 @@ export function missedBy(parent: string, { sessions }: Stored): Missed[] {
       ({ source }) => source.kind !== 'subagent-settled',
     );
     const isCutOff = isOpen || (waiting.length > 0 && reason !== 'error' && reason !== 'blocked');
-    if (isCutOff && !TELLS_OF_CUT_OFF) return [];
     const told = notices.filter((one) => one.senderSessionId === child);
     const isTold = told.some(
       (one) =>
