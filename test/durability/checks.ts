@@ -90,7 +90,9 @@ export function problemsOf(
       }
     }
     for (const list of ['next-turn', 'next-step'] as const) orderProblems(own, list).forEach(say);
-    const ends = insertedIn(own).flatMap(({ source }) =>
+    // A claim that a kill left untold is put back: the same message, inserted again.
+    const inserted = new Map(insertedIn(own).map((message) => [message.id, message]));
+    const ends = [...inserted.values()].flatMap(({ source }) =>
       source.kind === 'subagent-settled' ? [`${source.turn} ${source.senderSessionId}`] : [],
     );
     for (const end of new Set(ends)) {
