@@ -17,7 +17,8 @@ export interface Returned {
   readonly isQueued: boolean;
 }
 
-export type Fate = 'told' | 'waiting' | 'discarded' | 'lost';
+/** `spent`: claimed by a turn that was stopped before its first step, and so told to nobody. */
+export type Fate = 'told' | 'waiting' | 'discarded' | 'spent' | 'lost';
 
 /** Of a notice: `waiting` tells two apart that are about the same turn. */
 interface Notice {
@@ -46,13 +47,26 @@ export function fateOf(id: string, log: StoredLog | undefined): Fate {
   if ([...lists['next-turn'], ...lists['next-step']].some((message) => message.id === id)) {
     return 'waiting';
   }
-  const isDiscarded = own.some((event, at) => {
-    if (event.type !== 'agent/inbox/spliced' || event.data.outcome !== 'canceled') return false;
-    const { target, start, removedCount = 0 } = event.data;
-    const before = waitingAfter(own.slice(0, at))[target];
-    return before.slice(start, start + removedCount).some((message) => message.id === id);
-  });
-  return isDiscarded ? 'discarded' : 'lost';
+  const at = own.findLastIndex((event, at) => removes(own, at, id));
+  const splice = own[at];
+  if (splice?.type !== 'agent/inbox/spliced') return 'lost';
+  if (splice.data.outcome === 'canceled') return 'discarded';
+  return isStopped(own, at) ? 'spent' : 'lost';
+}
+
+/** Whether the event there takes a message out of the inbox. */
+function removes(own: readonly SessionEvent[], at: number, id: string): boolean {
+  const event = own[at];
+  if (event?.type !== 'agent/inbox/spliced') return false;
+  const { target, start, removedCount = 0 } = event.data;
+  const before = waitingAfter(own.slice(0, at))[target];
+  return before.slice(start, start + removedCount).some((message) => message.id === id);
+}
+
+/** Whether the turn of a claim was ended by somebody, and by no kill, before it had a step. */
+function isStopped(own: readonly SessionEvent[], claim: number): boolean {
+  const next = own.slice(claim).find(({ type }) => type === 'step/start' || type === 'turn/end');
+  return next?.type === 'turn/end' && next.data.reason.kind === 'aborted';
 }
 
 /** What is wrong with one file by itself. */

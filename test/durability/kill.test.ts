@@ -54,7 +54,8 @@ function figures(reports: readonly LifeReport[]): string {
       `${Math.round(performance.now() / 1000)} s`,
     ...rows,
     `  ids returned: ${sum(({ fates }) => fates.told)} in turns, ` +
-      `${sum(({ fates }) => fates.waiting)} pending, ${sum(({ fates }) => fates.discarded)} discarded`,
+      `${sum(({ fates }) => fates.waiting)} pending, ${sum(({ fates }) => fates.discarded)} discarded, ` +
+      `${sum(({ fates }) => fates.spent)} in turns that were stopped before their first step`,
     `  calls without an answer: ${sum(({ unanswered }) => unanswered)}`,
     `  reports whose id was returned: ${sum(({ reports }) => reports.returned)}, ` +
       `and read: ${sum(({ reports }) => reports.read)}`,

@@ -238,7 +238,7 @@ export class Life {
   }
 
   #report(): LifeReport {
-    const fates = { told: 0, waiting: 0, discarded: 0 };
+    const fates = { told: 0, waiting: 0, discarded: 0, spent: 0 };
     for (const { id, session } of this.#client.returned as readonly Returned[]) {
       const fate = fateOf(id, this.#before.sessions.get(session));
       if (fate !== 'lost') fates[fate]++;
