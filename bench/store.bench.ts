@@ -1,29 +1,24 @@
 /**
  * What does keeping and finding sessions cost? Three questions, each with its baseline: durable
  * accepts against one transaction for each; a resume against reading and parsing the rows plainly;
- * a listing of ten thousand children against one query for their headers.
+ * a listing of ten thousand children against one query for their headers (`listing.ts`).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DatabaseSync } from '@photostructure/sqlite';
-import type { SessionId } from '../protocol/ids.ts';
 import { SessionId as sessionId } from '../protocol/ids.ts';
-import type { SessionEvent, SessionHeader } from '../protocol/session-events.ts';
+import type { SessionEvent } from '../protocol/session-events.ts';
 import { systemClock } from '../src/base/clock.ts';
 import { silentLogger } from '../src/base/logger.ts';
-import { createHarness } from '../src/index.ts';
 import { Sessions } from '../src/session/sessions.ts';
-import { Sql } from '../src/session/sql.ts';
 import { openSqliteStore } from '../src/session/sqlite-store.ts';
+import { listingBench } from './listing.ts';
 import { percentile, report, rounds } from './support.ts';
 import type { Row } from './support.ts';
 
-const CHILDREN = 10_000;
 const WRITES = 128;
 const RESUMED = 1_000;
-const ROOT = sessionId('root');
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
@@ -158,82 +153,6 @@ async function resumeBench(count: number): Promise<Row[]> {
   });
 }
 
-async function listingBench(count: number, isCold: boolean): Promise<Row[]> {
-  return inFolder(async (folder) => {
-    const path = join(folder, 'children.db');
-    await makeChildren(path, isCold);
-    await using harness = await createHarness({ store: path, workers: { warm: 0 } });
-    const database = new DatabaseSync(path, { readOnly: true });
-    const sql = new Sql(database);
-    const query = async (): Promise<unknown> =>
-      sql.run("SELECT give(id, created_at, header) FROM session WHERE parent = 'root'");
-    const list = async (): Promise<void> => {
-      const rows = await harness.subagents.listDescendants(ROOT);
-      if (rows.length !== CHILDREN) throw new Error(`It lists ${rows.length} children.`);
-    };
-    const name = `listing of ${CHILDREN} children, ${isCold ? 'no checkpoint' : 'checkpoints'}`;
-    try {
-      return [
-        ...(await rounds({
-          name,
-          unit: 'ms',
-          rounds: count,
-          warmup: 1,
-          contenders: [
-            { name: 'one query for their headers', measure: () => timed(query) },
-            { name: '`listDescendants`', measure: () => timed(list) },
-          ],
-        })),
-        ...(await rounds({
-          name,
-          unit: 'ms late, p99',
-          rounds: count,
-          warmup: 0,
-          contenders: [
-            { name: 'one query for their headers', measure: () => lateness(query) },
-            { name: '`listDescendants`', measure: () => lateness(list) },
-          ],
-        })),
-      ];
-    } finally {
-      database.close();
-    }
-  });
-}
-
-/** The 99th percentile of the loop's lateness while `work` runs, in milliseconds. */
-async function lateness(work: () => Promise<unknown>): Promise<number> {
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
-  // What is held from the first step on is seen at the next.
-  await new Promise((resume) => setTimeout(resume, 2));
-  await work();
-  await new Promise((resume) => setTimeout(resume, 2));
-  delay.disable();
-  return delay.percentile(99) / 1e6;
-}
-
-async function makeChildren(path: string, isCold: boolean): Promise<void> {
-  const store = openSqliteStore({ path, durability: 'process' });
-  const header = (id: SessionId, more: Partial<SessionHeader> = {}): SessionHeader => {
-    return { version: 0, id, createdAt: 1_700_000_000_000, ...more };
-  };
-  await store.append([{ id: ROOT, epoch: 1, header: header(ROOT), events: [] }]);
-  const length = isCold ? 20 : 1;
-  for (let from = 0; from < CHILDREN; from += 500) {
-    const batch = Array.from({ length: 500 }, (_, index) => {
-      const id = sessionId(`0193c0de-0000-7000-8000-${String(from + index).padStart(12, '0')}`);
-      const events = Array.from({ length }, (__, seq) => descriptor(seq));
-      const val = { mode: 'continuable', label: 'bench', seq: 0 };
-      const checkpoint = { seq: 0, rows: { subagent: { ver: 2, val } } };
-      const of = header(id, { parentSession: ROOT, origin: 'subagent', delegationDepth: 1 });
-      return { id, epoch: 1, header: of, events, ...(isCold ? {} : { checkpoint }) };
-    });
-    await store.append(batch);
-  }
-  await store.close();
-}
-
 const message = (index: number) =>
   ({
     version: 1,
@@ -258,8 +177,7 @@ export async function storeBench(count = 20): Promise<Row[][]> {
   };
   for (const writers of [1, 8, 64]) add(await acceptsBench(writers, count));
   add(await resumeBench(count));
-  add(await listingBench(count, false));
-  add(await listingBench(Math.max(1, Math.round(count / 7)), true));
+  for (const rows of await listingBench(count)) add(rows);
   return tables;
 }
 

@@ -99,7 +99,7 @@ class Import {
   #written: SessionId[] = [];
   readonly #reserved: (() => void)[] = [];
   /** The sessions that the first line names, by what they are called here. */
-  #names: ReadonlyMap<SessionId, SessionId> | undefined;
+  #names: Map<SessionId, SessionId> | undefined;
   #open: Open | undefined;
   #line = 0;
   #weight = 0;
@@ -231,6 +231,8 @@ class Import {
     if (typeof text !== 'string') this.#refuse('it does not say what is damaged');
     this.#open = undefined;
     this.#damaged.add(id);
+    // It has no other name here: who is below it, or heard from it, goes on naming it as it was.
+    this.#names?.set(id, id);
     this.#onDamaged?.({ id, text: text as string });
   }
 

@@ -111,6 +111,11 @@ export class KeptSession implements Keeping {
     return this.#hasRow && this.#stored === this.session.seq;
   }
 
+  /** When it was given up, somebody was told that what they said is not kept. */
+  get isRefused(): boolean {
+    return this.#given?.isRefused === true;
+  }
+
   /** Write everything from now on. After a first write that failed: try it again. */
   accept(): void {
     if (this.#phase !== 'held') return;

@@ -39,6 +39,9 @@ export interface AppendOptions {
 /** Nesting an event may have: what is deeper, a store could not write down. */
 export const MAX_EVENT_DEPTH = 1_000;
 
+/** Events of a long log that are checked in one go. */
+const STEP = 500;
+
 /**
  * The arrays that sessions handed out as prefixes, and whose they are: their events are frozen
  * and were checked.
@@ -58,11 +61,9 @@ export function originOf(seed: readonly SessionEvent[]): Session | undefined {
 export class Session {
   readonly id: SessionId;
   readonly header: SessionHeader;
-  /** Events below this number came with the seed: nobody was told of them. */
-  readonly firstLiveSeq: number;
-
   readonly #clock: Clock;
   readonly #events: SessionEvent[] = [];
+  #firstLiveSeq = 0;
   readonly #brackets = new Brackets();
   readonly #history = new History();
   readonly #listeners = new Set<(event: SessionEvent) => void>();
@@ -90,9 +91,34 @@ export class Session {
     this.id = this.header.id;
     this.#clock = init.clock;
     const { seed = [] } = init;
-    const isChecked = PREFIXES.has(seed);
-    for (const event of seed) this.#push(isChecked ? event : this.#checked(event));
-    this.firstLiveSeq = this.#events.length;
+    this.#begin(seed, PREFIXES.has(seed));
+  }
+
+  /**
+   * As the constructor, for a long log: checked part by part, with `rest` in between. Until it
+   * resolves nobody has the session.
+   * @throws {ArgumentError} and what `rest` rejects with
+   */
+  static async inSteps(
+    init: {
+      readonly header: SessionHeader;
+      readonly seed: readonly SessionEvent[];
+      readonly clock: Clock;
+    },
+    rest: () => Promise<void>,
+  ): Promise<Session> {
+    const { header, seed, clock } = init;
+    const session = new Session({ header, clock });
+    for (let from = 0; from < seed.length; from += STEP) {
+      if (from > 0) await rest();
+      session.#begin(seed.slice(from, from + STEP), false);
+    }
+    return session;
+  }
+
+  /** Events below this number came with the seed: nobody was told of them. */
+  get firstLiveSeq(): number {
+    return this.#firstLiveSeq;
   }
 
   /** A frozen array that never grows; the same one until the next append. */
@@ -228,6 +254,11 @@ export class Session {
    */
   keepWith(keeping: Keeping): void {
     this.#keeping = keeping;
+  }
+
+  #begin(seed: readonly SessionEvent[], isChecked: boolean): void {
+    for (const event of seed) this.#push(isChecked ? event : this.#checked(event));
+    this.#firstLiveSeq = this.#events.length;
   }
 
   /** The next event of a log that was given, as a copy of its own. */

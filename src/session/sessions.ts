@@ -3,8 +3,10 @@
  * the store and every lease taken through it. A session goes one way: prepared (or loaded),
  * entered, accepted, left; until it is accepted nothing of a new one reaches the store.
  */
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { StoreError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { SessionEvent, SessionEventOf, SessionHeader } from '../../protocol/session-events.ts';
+import type { SessionEvent, SessionEventOf } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Inheritance } from './kept-session.ts';
@@ -13,13 +15,14 @@ import type { SessionObservations } from './observations.ts';
 import type { SessionProjections } from './projections/registry.ts';
 import type { SessionPersistence } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
-import { ArgumentError, StoreError } from '../../protocol/errors.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { raceSignal } from '../base/deferred.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import { Patience } from '../base/patience.ts';
 import { assertTornDown } from '../base/teardown.ts';
+import { Turns } from '../base/turns.ts';
 import { CommitQueue, unanswered } from './commit-queue.ts';
 import { newHeader } from './header.ts';
 import { KeptSession } from './kept-session.ts';
@@ -27,6 +30,7 @@ import { LogWatches } from './log-watches.ts';
 import { Partings } from './partings.ts';
 import { KeptFolds } from './projections/kept-folds.ts';
 import { storedClosers } from './repair.ts';
+import { restored } from './restored.ts';
 import { originOf, Session } from './session.ts';
 import { firstEpoch } from './store.ts';
 import { StoredSessions } from './stored-sessions.ts';
@@ -50,6 +54,9 @@ export interface PrepareOptions {
   readonly seed?: readonly SessionEvent[];
 }
 
+/** Sessions that begin to leave before other work gets a turn, when all do. */
+const LEAVING_AT_ONCE = 50;
+
 type FindMissed = (
   session: Session,
   signal: AbortSignal | undefined,
@@ -72,6 +79,7 @@ export class Sessions extends StoredSessions {
   readonly #loaded = new Map<SessionId, Session | undefined>();
   readonly #leaving = new Map<SessionId, Promise<void>>();
   readonly #partings: Partings;
+  readonly #turns = new Turns();
   #findMissed: FindMissed | undefined;
   #closing: Promise<void> | undefined;
 
@@ -95,7 +103,7 @@ export class Sessions extends StoredSessions {
     this.#folds = new KeptFolds(store, options.projections);
     this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });
-    this.#partings = new Partings(store, this.#queue);
+    this.#partings = new Partings({ store, queue: this.#queue, clock, logger, patienceMs });
     store.onLost?.((id, epoch, error) => {
       for (const kept of this.#kept.values()) {
         if (kept.session.id === id && kept.epoch === epoch) kept.lose(error);
@@ -156,7 +164,10 @@ export class Sessions extends StoredSessions {
       const { header, events } = await this.store.inspect(id, signal);
       const closers = storedClosers(header, events);
       // Built before anything is written: a log that cannot be read is not added to.
-      const session = this.#build(header, [...events, ...closers]);
+      // Nobody else can add to it: its id is reserved here, and its lease is held.
+      const log = { header, events: [...events, ...closers] };
+      const steps = { clock: this.#clock, turns: this.#turns };
+      const session = await restored(log, steps, signal);
       let hasCheckpoint = await this.#folds.resume(session, signal);
       signal?.throwIfAborted();
       if (closers.length > 0) {
@@ -283,12 +294,19 @@ export class Sessions extends StoredSessions {
     const failures: unknown[] = [];
     const inTime = (answer: Promise<void>): Promise<void> =>
       this.#patience.await(this, answer).catch((error: unknown) => void failures.push(error));
-    const settled = await Promise.allSettled([...this.#kept.keys()].map((s) => this.leave(s)));
+    // Nothing is entered any more. One that leaves by itself between two parts leaves once.
+    const leaving: Promise<void>[] = [];
+    for (const session of [...this.#kept.keys()]) {
+      leaving.push(this.leave(session));
+      leaving.at(-1)?.catch(() => {});
+      if (leaving.length % LEAVING_AT_ONCE === 0) await nextTick();
+    }
+    const settled = await Promise.allSettled(leaving);
     for (const one of settled) if (one.status === 'rejected') failures.push(one.reason);
     this.watches.close();
     // It closes when the last of them has parted, whether or not that is still waited for.
-    const parted = this.#partings.over().then(() => this.#queue.settled());
-    await inTime(parted.then(() => this.store.close()));
+    const parted = this.#partings.close().finally(() => this.#queue.settled());
+    await inTime(parted.finally(() => this.store.close()));
     assertTornDown('The store', failures);
   }
 
@@ -317,15 +335,6 @@ export class Sessions extends StoredSessions {
       await this.#partings.begin(kept, why);
     } finally {
       if (this.#loaded.get(session.id) === session) this.#loaded.delete(session.id);
-    }
-  }
-
-  #build(header: SessionHeader, seed: readonly SessionEvent[]): Session {
-    try {
-      return new Session({ header, seed, clock: this.#clock });
-    } catch (error) {
-      const message = `The stored log of session \`${header.id}\` is damaged.`;
-      throw new StoreError('STORE_CORRUPT', message, { cause: error });
     }
   }
 
@@ -370,7 +379,7 @@ export class Sessions extends StoredSessions {
 
   protected async reserve(id: SessionId, signal: AbortSignal | undefined): Promise<() => void> {
     await this.left(id, signal);
-    await raceSignal(this.#partings.over(id), signal);
+    await raceSignal(this.#partings.settle(id), signal);
     signal?.throwIfAborted();
     this.assertOpen();
     if (this.#live.has(id) || this.#loaded.has(id)) {

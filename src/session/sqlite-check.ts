@@ -2,7 +2,10 @@
  * Looks at a SQLite file of sessions without being its user: a connection that only reads, one
  * reading of the whole, no lease taken. What a store would refuse to open is told as it is.
  */
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, lstatSync, openSync, readSync, statSync } from 'node:fs';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
@@ -21,7 +24,7 @@ import { heldElsewhere, newOwner } from './store-owner.ts';
 const BUSY_MS = 5_000;
 const PAGE = 200;
 /** Readings of a file that others open and close again all the while. */
-const ALONE_TRIES = 3;
+const STILL_TRIES = 3;
 /** Complaints of the database about itself that are told. */
 const COMPLAINTS = 20;
 
@@ -54,21 +57,50 @@ export async function checkFile(
   signal: AbortSignal | undefined,
 ): Promise<readonly StoreFinding[]> {
   for (let tries = 0; ; tries++) {
+    const mayBeStill = tries < STILL_TRIES && isThere(path);
     // Nobody has it open: it is read as it lies there, or SQLite would make two files beside it.
-    const isAlone = tries < ALONE_TRIES && !isThere(`${path}-wal`);
+    const isAlone = mayBeStill && !isThere(`${path}-wal`);
+    // A crash, or whoever copied it, left two of the three files: SQLite would make the third.
+    const isLeft = mayBeStill && !isAlone && !isThere(`${path}-shm`);
     const before = stateOf(path);
-    const found = await checkOpened(path, open(path, isAlone), signal);
+    const found = isLeft
+      ? await checkCopy(path, signal)
+      : await checkOpened(path, open(path, isAlone), signal);
     // Somebody opened it meanwhile: then what was read need not be of one moment.
-    if (isAlone && (isThere(`${path}-wal`) || stateOf(path) !== before)) continue;
+    const isStirred = isThere(`${path}-${isAlone ? 'wal' : 'shm'}`) || stateOf(path) !== before;
+    if ((isAlone || isLeft) && isStirred) continue;
     return found;
   }
 }
 
-const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
+/** Also a link to nothing: in its place nothing can be made. */
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-function stateOf(path: string): string {
-  const { mtimeMs, size, ino } = statSync(path, { throwIfNoEntry: false }) ?? {};
-  return [mtimeMs, size, ino].join(' ');
+const stateOf = (path: string): string =>
+  [path, `${path}-wal`]
+    .map((one) => statSync(one, { throwIfNoEntry: false }))
+    .map((stat) => [stat?.mtimeMs, stat?.size, stat?.ino].join(' '))
+    .join();
+
+/** What was written last is in the second file: both are read where a third one is in nobody's way. */
+async function checkCopy(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoreFinding[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'subagents-check-'));
+  const copy = join(folder, 'copy.db');
+  try {
+    const isCopied = await Promise.all(
+      ['', '-wal'].map((end) => copyFile(path + end, copy + end, constants.COPYFILE_FICLONE)),
+    ).then(
+      () => true,
+      () => false,
+    );
+    const opened = isCopied ? openAs(path, false, copy) : openPart(path);
+    return await checkOpened(path, opened, signal);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 interface Opened {
@@ -136,16 +168,19 @@ function isShut(error: unknown): boolean {
   return [8, 14].includes(errcode & 0xff);
 }
 
-/** @param isStill nobody writes it: it is read as if it could not be, without locks */
-function openAs(path: string, isStill: boolean): Opened {
+/**
+ * @param isStill nobody writes it: it is read as if it could not be, without locks
+ * @param at where it is read, if that is a copy
+ */
+function openAs(path: string, isStill: boolean, at = path): Opened {
   let database: InstanceType<typeof DatabaseSync> | undefined;
   try {
     // Says why, when it cannot be.
-    readFirst(path);
-    const url = pathToFileURL(path);
+    readFirst(at);
+    const url = pathToFileURL(at);
     url.searchParams.set('immutable', '1');
     const options = { readOnly: true, timeout: BUSY_MS };
-    database = new DatabaseSync(isStill ? url : path, options);
+    database = new DatabaseSync(isStill ? url : at, options);
     const sql = new Sql(database);
     const version = versionOf(sql, path);
     if (version === 0) {

@@ -11,6 +11,7 @@ import type { Clock } from '../base/clock.ts';
 import type { SqlValue } from './sql.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { elapsed } from '../base/clock.ts';
+import { Turns } from '../base/turns.ts';
 import { isBusy, isSyncFailure, mayBeWritten, toStoreError } from './sqlite-errors.ts';
 import { migrate, SCHEMA_VERSION } from './sqlite-schema.ts';
 import { Sql } from './sql.ts';
@@ -32,6 +33,8 @@ export class SqliteFile {
   readonly path: string;
   /** For what runs inside `write`. */
   readonly sql: Sql;
+  /** For readings of several steps. */
+  readonly turns = new Turns();
   readonly #clock: Clock;
   readonly #database: Database;
   /** The last of the writes that wait or run. */

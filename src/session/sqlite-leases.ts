@@ -22,6 +22,8 @@ export const LEASE_MS = 15_000;
 export const RENEW_MS = 5_000;
 /** Sessions in one transaction. */
 const AT_ONCE = 100;
+/** Sessions that are told to be taken in one span: each is read next. */
+const TAKEN_AT_ONCE = 4;
 
 /** A session, with the epoch it is or was held by. */
 export type Held = readonly [id: SessionId, epoch: number];
@@ -44,7 +46,8 @@ export class SqliteLeases {
    */
   readonly #leaving = new Map<SessionId, number>();
   #asked: Asked[] = [];
-  #giving: Promise<void> | undefined;
+  /** Those that leave in this tick, as many as one transaction has. */
+  #group: { readonly page: Held[]; readonly given: Promise<void> } | undefined;
   #closed: Promise<void> | undefined;
   #timer: Timer | undefined;
 
@@ -120,21 +123,29 @@ export class SqliteLeases {
    * given back is tried again with each write and each renewal.
    */
   release(ids: readonly SessionId[]): Promise<void> {
-    let isAny = false;
+    const mine: Held[] = [];
     for (const id of ids) {
       const epoch = this.#held.get(id);
-      isAny ||= epoch !== undefined || this.#leaving.has(id);
-      if (epoch === undefined) continue;
-      this.#held.delete(id);
-      this.#leaving.set(id, epoch);
+      if (epoch !== undefined) {
+        this.#held.delete(id);
+        this.#leaving.set(id, epoch);
+      }
+      const leaving = this.#leaving.get(id);
+      if (leaving !== undefined) mine.push([id, leaving]);
     }
-    if (!isAny) return Promise.resolve();
-    // A whole tick is waited for: with what leaves in it, and with what is written in it.
-    this.#giving ??= nextTick().then(() => {
-      this.#giving = undefined;
-      return this.#giveAll();
-    });
-    return this.#giving;
+    if (mine.length === 0) return Promise.resolve();
+    // A whole tick is waited for: with what leaves in it, and with what is written in it. Those
+    // of one transaction go on together, and not all that leave in this tick.
+    if (this.#group === undefined || this.#group.page.length >= AT_ONCE) {
+      const page: Held[] = [];
+      const given = nextTick().then(() => {
+        if (this.#group?.page === page) this.#group = undefined;
+        return this.#giveBack(page);
+      });
+      this.#group = { page, given };
+    }
+    this.#group.page.push(...mine);
+    return this.#group.given;
   }
 
   /** Some of those to be given back, which a transaction can take along. */
@@ -186,10 +197,12 @@ export class SqliteLeases {
             });
           },
         );
-        ends.forEach((epoch, index) => {
+        // Each goes on with a reading of its log: not all of them in one span.
+        for (const [index, epoch] of ends.entries()) {
           if (typeof epoch === 'number') page[index]!.taken.resolve({ epoch });
           else page[index]!.taken.reject(epoch);
-        });
+          if (index % TAKEN_AT_ONCE === TAKEN_AT_ONCE - 1) await nextTick();
+        }
       } catch (error) {
         for (const { taken } of page) taken.reject(error);
       }
@@ -210,8 +223,9 @@ export class SqliteLeases {
     return row.epoch + 1;
   }
 
-  async #giveAll(): Promise<void> {
-    const all = [...this.#leaving];
+  async #giveBack(asked: readonly Held[]): Promise<void> {
+    // Another transaction may have taken some of them along.
+    const all = asked.filter(([id, epoch]) => this.#leaving.get(id) === epoch);
     await this.#inPages(all, (page) => this.give(page), (page) => this.gave(page)); // prettier-ignore
   }
 
@@ -239,7 +253,7 @@ export class SqliteLeases {
       (page) => page.filter((one) => !this.#renewOne(one)),
       (_, missed) => this.#lose(missed),
     );
-    await Promise.allSettled([renewed, this.#giveAll()]);
+    await Promise.allSettled([renewed, this.#giveBack([...this.#leaving])]);
     this.#timer = undefined;
     if (this.#closed !== undefined || this.#held.size + this.#leaving.size === 0) return;
     this.#timer = this.#next();

@@ -8,11 +8,13 @@ import { StoreError } from '../../protocol/errors.ts';
 import { toStoreError } from './sqlite-errors.ts';
 import { decodeCheckpoint, decodeHeader, UNREADABLE } from './event-codec.ts';
 import { isNameless, PAGE } from './sqlite-log.ts';
-import { STATEMENTS } from './sqlite-schema.ts';
+import { MOST_CHILDREN, STATEMENTS } from './sqlite-schema.ts';
 import { byAge, isWithin } from './store-rules.ts';
 
 /** Parents that are asked for together. */
 const PARENTS = 200;
+/** Parents below whom many levels are asked for at once. */
+const FEW = 40;
 /** Readings before other work gets a turn. */
 const READS = 16;
 
@@ -58,7 +60,11 @@ export async function listHeadersBelow(
 ): Promise<readonly SessionHeader[]> {
   const headers: SessionHeader[] = [];
   const onRows = (rows: readonly Row[]): void => take(rows, headers, onDamaged);
-  await walkBelow(file, STATEMENTS.below, { roots, levels, signal, onRows });
+  await walkBelow(
+    file,
+    { wide: STATEMENTS.below, deep: STATEMENTS.belowDeep },
+    { roots, levels, signal, onRows },
+  );
   return headers.sort(byAge);
 }
 
@@ -76,7 +82,11 @@ export async function outlineBelow(
       else outlines.push(outlineOf(row));
     }
   };
-  await walkBelow(file, STATEMENTS.outline, { roots, levels, signal, onRows });
+  await walkBelow(
+    file,
+    { wide: STATEMENTS.outline, deep: STATEMENTS.outlineDeep },
+    { roots, levels, signal, onRows },
+  );
   return outlines.sort(byAge);
 }
 
@@ -100,53 +110,101 @@ export async function readCheckpoints(
   return found;
 }
 
+interface Walk<R> {
+  readonly roots: readonly SessionId[];
+  readonly levels: number;
+  readonly signal: AbortSignal | undefined;
+  readonly onRows: (rows: readonly R[]) => void;
+}
+
 /**
  * All below these, each once. Level by level, so that what was seen is known before its children
- * are asked for: parents may go in a circle.
+ * are asked for: parents may go in a circle. Where few are beside each other many levels are read
+ * together: each may be a single session, and a statement costs more than a row.
  */
 async function walkBelow<R extends PlacedRow>(
   file: SqliteFile,
-  statement: string,
-  {
-    roots,
-    levels,
-    signal,
-    onRows,
-  }: {
-    readonly roots: readonly SessionId[];
-    readonly levels: number;
-    readonly signal: AbortSignal | undefined;
-    readonly onRows: (rows: readonly R[]) => void;
-  },
+  { wide, deep }: { readonly wide: string; readonly deep: string },
+  { roots, levels, signal, onRows }: Walk<R>,
 ): Promise<void> {
   const seen = new Set<string>(roots);
+  const unseen = (rows: readonly R[]): readonly R[] => {
+    const fresh: R[] = [];
+    for (const row of rows) {
+      if (seen.has(row[0])) continue;
+      seen.add(row[0]);
+      fresh.push(row);
+    }
+    onRows(fresh);
+    return fresh;
+  };
   let parents: readonly string[] = namesOf(seen);
+  let level = 0;
   let reads = 0;
-  for (let level = 0; level < levels && parents.length > 0; level++) {
-    const children: string[] = [];
-    let from = 0;
-    let after = START;
-    while (from < parents.length) {
+  while (level < levels && parents.length > 0) {
+    if (parents.length <= FEW) {
       signal?.throwIfAborted();
-      const [first, ...others] = parents.slice(from, from + PARENTS) as [string, ...string[]];
-      const values = [first, ...after, JSON.stringify(others), PAGE];
-      const rows = (await file.read(statement, ...values)) as unknown as readonly R[];
-      const fresh = rows.filter(([id]) => !seen.has(id));
-      for (const [id] of fresh) {
-        seen.add(id);
-        children.push(id);
+      const values = [JSON.stringify(parents), levels - level, PAGE];
+      const rows = (await file.read(deep, ...values)) as unknown as readonly R[];
+      const isCut = rows.length + parents.length >= PAGE;
+      const whole = wholeLevels(rows, isCut);
+      const fresh = unseen(rows.filter((row) => depthOf(row) <= whole));
+      if (++reads % READS === 0 || isCut) await nextTick();
+      if (whole > 0) {
+        level += whole;
+        parents = fresh.filter((row) => depthOf(row) === whole).map(([id]) => id);
+        continue;
       }
-      onRows(fresh);
-      // A full page ends somewhere among the children of its last row's parent.
-      after = placeOf(rows) ?? START;
-      if (after === START) from += 1 + others.length;
-      else from += [first, ...others].indexOf(rows.at(-1)?.[2] as string);
-      // A level may be one session, and there may be many levels.
+    }
+    const children: string[] = [];
+    for await (const rows of pagesOfLevel<R>(file, wide, parents, signal)) {
+      for (const [id] of unseen(rows)) children.push(id);
       if (++reads % READS === 0 || rows.length === PAGE) await nextTick();
     }
     parents = children;
+    level++;
   }
 }
+
+async function* pagesOfLevel<R extends PlacedRow>(
+  file: SqliteFile,
+  statement: string,
+  parents: readonly string[],
+  signal: AbortSignal | undefined,
+): AsyncGenerator<readonly R[]> {
+  let from = 0;
+  let after = START;
+  while (from < parents.length) {
+    signal?.throwIfAborted();
+    const [first, ...others] = parents.slice(from, from + PARENTS) as [string, ...string[]];
+    const values = [first, ...after, JSON.stringify(others), PAGE];
+    const rows = (await file.read(statement, ...values)) as unknown as readonly R[];
+    yield rows;
+    // A full page ends somewhere among the children of its last row's parent.
+    after = placeOf(rows) ?? START;
+    if (after === START) from += 1 + others.length;
+    else from += [first, ...others].indexOf(rows.at(-1)?.[2] as string);
+  }
+}
+
+/**
+ * How many levels of a deep reading are there with all of their sessions: not the last one of what
+ * was cut off, nor one with a parent of whose children no more were asked for.
+ */
+function wholeLevels(rows: readonly PlacedRow[], isCut: boolean): number {
+  const last = rows.at(-1);
+  let whole = isCut && last !== undefined ? depthOf(last) - 1 : Infinity;
+  const children = new Map<string | null, number>();
+  for (const row of rows) {
+    const count = (children.get(row[2]) ?? 0) + 1;
+    children.set(row[2], count);
+    if (count === MOST_CHILDREN) whole = Math.min(whole, depthOf(row) - 1);
+  }
+  return whole;
+}
+
+/** The last column of a deep reading: 1 for a child of those that were asked for. */
+const depthOf = (row: PlacedRow): number => row.at(-1) as number;
 
 /** After which row the next page begins; `undefined` when there is none. */
 function placeOf(rows: readonly PlacedRow[]): Place | undefined {

@@ -1,5 +1,4 @@
 /** One session's row and log in a SQLite file, read page by page. */
-import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SqlValue } from './sql.ts';
 import type { SqliteFile } from './sqlite-file.ts';
@@ -54,7 +53,7 @@ export async function* pagesOf(
   { from, end, signal }: { from: number; end: number; signal: AbortSignal | undefined },
 ): AsyncGenerator<readonly Uint8Array[]> {
   for (let seq = from; seq < end;) {
-    if (seq > from) await nextTick();
+    if (seq > from) await file.turns.next();
     signal?.throwIfAborted();
     const rows = await file.read(STATEMENTS.page, key, seq, end, PAGE);
     if (rows.length === 0) throw (await seek(file, id)) && missing(id, seq);

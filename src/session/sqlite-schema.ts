@@ -44,6 +44,20 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+/** Of one parent, in a statement that walks many levels: what it reads for nothing has a bound. */
+export const MOST_CHILDREN = 8;
+
+/**
+ * Up to arg(2) sessions, those of arg(0) included, with how deep below those they are, at most
+ * arg(1): no level before all of the one above. Who has `MOST_CHILDREN` here may have more.
+ */
+const WALK = `WITH RECURSIVE walk (depth, key, id) AS (
+  SELECT 0, NULL, value FROM json_each(arg(0))
+  UNION ALL SELECT depth + 1, child.key, child.id FROM walk CROSS JOIN session AS child
+  ON child.key IN (SELECT key FROM session INDEXED BY session_by_parent
+    WHERE parent = walk.id LIMIT ${MOST_CHILDREN})
+  WHERE depth < arg(1) ORDER BY 1 LIMIT arg(2))`;
+
 /** All that is asked of a file, by the name the store calls it; `arg` and `give` are `Sql`'s. */
 export const STATEMENTS = {
   list: `SELECT give(id, created_at, parent, header) FROM session
@@ -67,6 +81,12 @@ export const STATEMENTS = {
     ON session.parent = other.value
     LEFT JOIN checkpoint ON checkpoint.session = session.key AND seq < length
     LIMIT arg(4)`,
+  belowDeep: `${WALK} SELECT give(session.id, created_at, parent, header, depth)
+    FROM walk CROSS JOIN session ON session.key = walk.key`,
+  outlineDeep: `${WALK} SELECT give(session.id, created_at, parent, origin, seed_length,
+      checkpoint.seq, body, depth)
+    FROM walk CROSS JOIN session ON session.key = walk.key
+    LEFT JOIN checkpoint ON checkpoint.session = session.key AND seq < length`,
   checkpoints: `SELECT give(session.id, session.length, checkpoint.seq, checkpoint.body)
     FROM json_each(arg(0)) AS asked
     JOIN session ON session.id = asked.value JOIN checkpoint ON checkpoint.session = session.key`,

@@ -72,7 +72,8 @@ type Aged = Pick<SessionHeader, 'id' | 'createdAt'>;
 export function byAge(a: Aged, b: Aged): number {
   if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
   for (let index = 0; ; index++) {
-    const [one = -1, other = -1] = [a.id.codePointAt(index), b.id.codePointAt(index)];
+    const one = a.id.codePointAt(index) ?? -1;
+    const other = b.id.codePointAt(index) ?? -1;
     if (one !== other || one === -1) return one - other;
   }
 }

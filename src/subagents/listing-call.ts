@@ -48,4 +48,4 @@ export class ListingCall {
 /** Who is told of between two turns of others. */
 export const LISTED_AT_ONCE = 200;
 /** The same of what takes next to nothing for each. */
-export const PLACED_AT_ONCE = 2_000;
+export const PLACED_AT_ONCE = 1_000;

@@ -49,7 +49,7 @@ export async function readCorpus(
   call: ListingCall,
 ): Promise<Corpus> {
   const before = sessions.list();
-  if (persistence === undefined) return new Corpus(root, before.map(ofLive));
+  if (persistence === undefined) return place(root, before.map(ofLive), call);
   const hanging = mayHangBelow(root, before);
   // What is below a live one is found although it is not stored itself, or stored as another.
   const seeds = hanging.filter((one) => levels === Infinity || one.header.parentSession === root);
@@ -59,9 +59,9 @@ export async function readCorpus(
     const onDamaged = (one: DamagedSession): void => void damaged.push(one);
     const stored = await call.read((signal) => below(persistence, roots, deep, signal, onDamaged));
     for (const one of damaged) found.set(one.id, ofDamaged(one));
-    for (const one of stored) {
+    for (const [index, one] of stored.entries()) {
       found.set(one.header.id, ofHeader(one.header, one));
-      if (found.size % PLACED_AT_ONCE === 0) await call.breathe();
+      if ((index + 1) % PLACED_AT_ONCE === 0) await call.breathe();
     }
   };
   await look([root, ...seeds.map(({ id }) => id)], levels);
@@ -77,9 +77,10 @@ export async function readCorpus(
       await look([parent], 1);
     }
   }
-  // No await from here on: whoever is live now is so as a whole, in place of what was stored.
+  // No await up to here from the last look at who is live: whoever is so now is in place of what
+  // was stored, as a whole. What follows is ours, and asks nobody any more.
   for (const session of sessions.list()) found.set(session.id, ofLive(session));
-  return new Corpus(root, found.values());
+  return place(root, found.values(), call);
 }
 
 type Store = NonNullable<CorpusSources['persistence']>;
@@ -102,19 +103,34 @@ async function below(
   return headers.map((header) => ({ kind: 'stored', header }));
 }
 
+/** Nobody has the corpus before all are in it. @throws {SubagentError} `CANCELLED` */
+async function place(root: SessionId, all: Iterable<Listed>, call: ListingCall): Promise<Corpus> {
+  const corpus = new Corpus(root);
+  let placed = 0;
+  for (const one of all) {
+    corpus.add(one);
+    if (++placed % PLACED_AT_ONCE === 0) await call.breathe();
+  }
+  return corpus;
+}
+
 /** The sessions of one reading, by their parents. */
 export class Corpus {
   readonly #children = new Map<SessionId, Listed[]>();
   readonly #sorted = new Set<SessionId>();
 
-  constructor(root: SessionId, all: Iterable<Listed>) {
-    for (const one of all) {
-      // Whatever its own header says: it is nobody's child here.
-      if (one.id === root || one.parentSession === undefined) continue;
-      const siblings = this.#children.get(one.parentSession);
-      if (siblings === undefined) this.#children.set(one.parentSession, [one]);
-      else siblings.push(one);
-    }
+  readonly #root: SessionId;
+
+  constructor(root: SessionId) {
+    this.#root = root;
+  }
+
+  add(one: Listed): void {
+    // Whatever the root's own header says: it is nobody's child here.
+    if (one.id === this.#root || one.parentSession === undefined) return;
+    const siblings = this.#children.get(one.parentSession);
+    if (siblings === undefined) this.#children.set(one.parentSession, [one]);
+    else siblings.push(one);
   }
 
   /** In the order of listings. */

@@ -67,9 +67,10 @@ export async function listChildren(
   const children = corpus.childrenOf(parentId).filter(({ isSubagent }) => isSubagent);
   const found = await identify(sources, children, call);
   const rows: SubagentListEntry[] = [];
-  for (const child of children) {
+  for (const [index, child] of children.entries()) {
     const finding = found.get(child.id);
     if (finding !== undefined) rows.push(toRow(corpus, child, finding));
+    if ((index + 1) % PLACED_AT_ONCE === 0) await call.breathe();
   }
   return rows;
 }
@@ -91,9 +92,10 @@ export async function listDescendants(
   const listed = placed.map((one) => one.listed);
   const found = await identify(sources, listed, call);
   const rows: SubagentDescendantListEntry[] = [];
-  for (const { listed: one, parentId, depth } of placed) {
+  for (const [index, { listed: one, parentId, depth }] of placed.entries()) {
     const finding = found.get(one.id);
     if (finding !== undefined) rows.push({ ...toRow(corpus, one, finding), parentId, depth });
+    if ((index + 1) % PLACED_AT_ONCE === 0) await call.breathe();
   }
   return rows;
 }
@@ -130,16 +132,17 @@ interface Placed {
   readonly depth: number;
 }
 
-/** In pre-order, each once and never the root. Without recursion: a chain may be of any length. */
+/**
+ * In pre-order, without recursion: a chain may be of any length. Each has one parent, and a circle
+ * that is reached from the root has the root in it, who is nobody's child here: so each comes once.
+ */
 function* walk(corpus: Corpus, root: SessionId): Generator<Placed> {
-  const seen = new Set([root]);
   const path = [{ id: root, children: corpus.childrenOf(root).values() }];
   for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
     const { value: listed, done } = top.children.next();
     if (done === true) {
       path.pop();
-    } else if (!seen.has(listed.id)) {
-      seen.add(listed.id);
+    } else {
       yield { listed, parentId: top.id, depth: path.length };
       path.push({ id: listed.id, children: corpus.childrenOf(listed.id).values() });
     }

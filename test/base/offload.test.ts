@@ -1,4 +1,6 @@
 /** Threads are real; jobs say how they end. */
+import { getEventListeners } from 'node:events';
+import { availableParallelism } from 'node:os';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WorkerError } from '../../protocol/errors.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -112,12 +114,54 @@ describe('work off the main thread', () => {
     await Promise.all([expect(job).rejects.toMatchObject({ code: 'WORKER_EXITED' }), work.close()]);
   });
 
-  it('runs as many jobs at once as it has threads', async () => {
-    const work = offload({ threads: 2 });
-    const [one, two] = [cell(), cell()];
-    const jobs = [one, two].map(({ buffer }) => work.run({ how: 'wait', cell: buffer }, []));
-    await until(() => Atomics.load(one, 0) === 1 && Atomics.load(two, 0) === 1);
-    for (const held of [one, two]) Atomics.store(held, 0, 2);
-    expect(await Promise.all(jobs)).toEqual(['waited', 'waited']);
+  const ofThisComputer = Math.min(4, Math.max(1, availableParallelism() - 1));
+  it.each([
+    ['it is given', { threads: 2 }, 2],
+    ['leave one processor to the others', { threads: undefined }, ofThisComputer],
+  ])('runs as many jobs at once as the threads that %s', async (_, given, most) => {
+    const { threads } = given;
+    const work = new Offload({
+      entry,
+      clock: systemClock,
+      logger: silentLogger,
+      ...(threads && { threads }),
+    });
+    opened.push(work);
+    const cells = Array.from({ length: most + 2 }, cell);
+    const jobs = cells.map(({ buffer }) => work.run<number>({ how: 'wait', cell: buffer }, []));
+    await until(() => cells.slice(0, most).every((one) => Atomics.load(one, 0) === 1));
+    for (const held of cells.toReversed()) Atomics.store(held, 0, 2);
+    expect(new Set(await Promise.all(jobs)).size).toBe(most);
+  });
+
+  it('gives its threads nothing of what the program was started with', async () => {
+    expect(process.execArgv).not.toEqual([]);
+    expect(await offload().run({ how: 'around' }, [])).toEqual({ env: [], flags: [] });
+  });
+
+  it('keeps nothing of a job that is over', async () => {
+    const clock = new ManualClock();
+    const { signal } = new AbortController();
+    await offload({ clock }).run({ how: 'return' }, [], signal);
+    expect(clock.pending).toBe(0);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('does not begin a job whose signal aborts while the first thread is on its way', async () => {
+    const stop = new AbortController();
+    const job = offload().run({ how: 'return' }, [], stop.signal);
+    stop.abort('early');
+    await expect(job).rejects.toBe('early');
+  });
+
+  it('outlives a thread that ends by itself, and says so', async () => {
+    const told: object[] = [];
+    const work = offload({ logger: { ...silentLogger, warn: (fields) => void told.push(fields) } });
+    const left = cell();
+    const first = await work.run<number>({ how: 'leave', cell: left.buffer }, []);
+    Atomics.store(left, 0, 2);
+    await until(() => told.length === 1);
+    expect(told).toMatchObject([{ error: { message: 'left behind' } }]);
+    expect(await work.run<number>({ how: 'thread' }, [])).not.toBe(first);
   });
 });

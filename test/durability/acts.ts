@@ -66,6 +66,10 @@ export class Acts {
         return send('work');
       case 'child':
         return client.startChild(root.id);
+      case 'report':
+        return child === undefined
+          ? client.startChild(root.id, 'report')
+          : client.followup(child, 'report');
       case 'notice':
       case 'take':
       case 'repair':

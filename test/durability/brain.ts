@@ -15,6 +15,13 @@ interface Shown {
   readonly callId?: string;
 }
 
+/** Whose message a mark stands in, who is told what they report, and a new mark for that one. */
+interface Marks {
+  ownerOf(mark: string): string;
+  parentOf(owner: string): string | undefined;
+  mark(owner?: string): string;
+}
+
 interface Answer {
   readonly words: readonly string[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly args: object }[];
@@ -29,7 +36,7 @@ export const marksOf = (text: string): string[] => [...text.matchAll(MARK)].map(
 export class Brain {
   /** Told when a request is here, and when the body of a tool has begun. */
   onPhase: (phase: 'model' | 'tool') => void = () => {};
-  /** Answers at once, with words only. */
+  /** Answers at once, with words, and with the reports that children are asked for. */
   isCalm = false;
   readonly problems: string[] = [];
   /** What the models were last shown as the result of each call. */
@@ -42,22 +49,17 @@ export class Brain {
   /** Marks whose message some request was made for. */
   readonly #answered = new Set<string>();
   readonly #dice: Dice;
-  readonly #ownerOf: (mark: string) => string;
-  readonly #mark: () => string;
+  readonly #marks: Marks;
   #calls = 0;
   #server!: OpenAiServer;
 
-  private constructor(dice: Dice, client: { ownerOf(mark: string): string; mark(): string }) {
+  private constructor(dice: Dice, marks: Marks) {
     this.#dice = dice;
-    this.#ownerOf = (mark) => client.ownerOf(mark);
-    this.#mark = () => client.mark();
+    this.#marks = marks;
   }
 
-  static async start(
-    dice: Dice,
-    client: { ownerOf(mark: string): string; mark(): string },
-  ): Promise<Brain> {
-    const brain = new Brain(dice, client);
+  static async start(dice: Dice, marks: Marks): Promise<Brain> {
+    const brain = new Brain(dice, marks);
     brain.#server = await startOpenAiServer({ respond: (request) => brain.#respond(request) });
     return brain;
   }
@@ -120,7 +122,7 @@ export class Brain {
     const say = (what: string): void => void this.problems.push(`model of [t${last}]: ${what}`);
     const twice = all.find((mark, at) => all.indexOf(mark) !== at);
     if (twice !== undefined) say(`[t${twice}] is in one history twice`);
-    const owner = this.#ownerOf(last);
+    const owner = this.#marks.ownerOf(last);
     const before = this.#shown.get(owner) ?? [];
     // What a crash kept from the log is a result at most: everything else stays where it was.
     const changed = before.findIndex(({ role, text }, at) => {
@@ -150,24 +152,33 @@ export class Brain {
     const last = shown.at(-1);
     const words = ['so ', 'it ', 'is'];
     const say = (more: Partial<Answer> = {}): Answer => ({ words, calls: [], delayMs: 0, ...more });
-    if (this.isCalm || last === undefined) return say();
+    if (last === undefined) return say();
     const work = (): Answer['calls'][number] => {
       const name = dice.chance(0.5) ? 'main_work' : 'thread_work';
       return { id: `c${++this.#calls}`, name, args: {} };
     };
     if (last.role === 'tool') {
+      if (this.isCalm) return say();
       return dice.chance(0.2) ? say({ calls: [work()] }) : say({ delayMs: dice.int(10) });
     }
+    const own = shown.flatMap(({ role, text }) => (role === 'user' ? marksOf(text) : []));
+    const parent = this.#marks.parentOf(this.#marks.ownerOf(own.at(-1) ?? ''));
+    const report = (): Answer => {
+      const text = `[t${this.#marks.mark(parent)}] say`;
+      const args = { text, delivery: dice.pick(DELIVERIES) };
+      return say({ calls: [{ id: `c${++this.#calls}`, name: 'report', args }] });
+    };
     const [, command] = /\] (\w+)$/.exec(last.text) ?? [];
+    if (this.isCalm) return parent !== undefined && command === 'report' ? report() : say();
+    // Whatever a child is asked for, it often says so first.
+    if (parent !== undefined && dice.chance(0.5)) return report();
     switch (command) {
       case 'work':
         return say({ calls: Array.from({ length: 1 + dice.int(2) }, work) });
-      case 'report': {
-        const args = { text: `[t${this.#mark()}] say`, delivery: dice.pick(DELIVERIES) };
-        return say({ calls: [{ id: `c${++this.#calls}`, name: 'report', args }] });
-      }
+      case 'report':
+        return report();
       case 'delegate': {
-        const args = { description: 'A part of it', prompt: `[t${this.#mark()}] work` };
+        const args = { description: 'A part of it', prompt: `[t${this.#marks.mark()}] work` };
         return say({ calls: [{ id: `c${++this.#calls}`, name: 'subagent', args }] });
       }
       case 'fail':

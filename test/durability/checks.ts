@@ -1,5 +1,4 @@
 /** What must be true of a file after a kill, by what the client and the tools wrote down themselves. */
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import { closersOf, plain, waitingAfter } from '../session/plain-log.ts';
@@ -18,7 +17,8 @@ export interface Returned {
   readonly isQueued: boolean;
 }
 
-export type Fate = 'told' | 'waiting' | 'discarded' | 'lost';
+/** `spent`: claimed by a turn that was stopped before its first step, and so told to nobody. */
+export type Fate = 'told' | 'waiting' | 'discarded' | 'spent' | 'lost';
 
 /** Of a notice: `waiting` tells two apart that are about the same turn. */
 interface Notice {
@@ -47,13 +47,26 @@ export function fateOf(id: string, log: StoredLog | undefined): Fate {
   if ([...lists['next-turn'], ...lists['next-step']].some((message) => message.id === id)) {
     return 'waiting';
   }
-  const isDiscarded = own.some((event, at) => {
-    if (event.type !== 'agent/inbox/spliced' || event.data.outcome !== 'canceled') return false;
-    const { target, start, removedCount = 0 } = event.data;
-    const before = waitingAfter(own.slice(0, at))[target];
-    return before.slice(start, start + removedCount).some((message) => message.id === id);
-  });
-  return isDiscarded ? 'discarded' : 'lost';
+  const at = own.findLastIndex((event, at) => removes(own, at, id));
+  const splice = own[at];
+  if (splice?.type !== 'agent/inbox/spliced') return 'lost';
+  if (splice.data.outcome === 'canceled') return 'discarded';
+  return isStopped(own, at) ? 'spent' : 'lost';
+}
+
+/** Whether the event there takes a message out of the inbox. */
+function removes(own: readonly SessionEvent[], at: number, id: string): boolean {
+  const event = own[at];
+  if (event?.type !== 'agent/inbox/spliced') return false;
+  const { target, start, removedCount = 0 } = event.data;
+  const before = waitingAfter(own.slice(0, at))[target];
+  return before.slice(start, start + removedCount).some((message) => message.id === id);
+}
+
+/** Whether the turn of a claim was ended by somebody, and by no kill, before it had a step. */
+function isStopped(own: readonly SessionEvent[], claim: number): boolean {
+  const next = own.slice(claim).find(({ type }) => type === 'step/start' || type === 'turn/end');
+  return next?.type === 'turn/end' && next.data.reason.kind === 'aborted';
 }
 
 /** What is wrong with one file by itself. */
@@ -91,7 +104,9 @@ export function problemsOf(
       }
     }
     for (const list of ['next-turn', 'next-step'] as const) orderProblems(own, list).forEach(say);
-    const ends = insertedIn(own).flatMap(({ source }) =>
+    // A claim that a kill left untold is put back: the same message, inserted again.
+    const inserted = new Map(insertedIn(own).map((message) => [message.id, message]));
+    const ends = [...inserted.values()].flatMap(({ source }) =>
       source.kind === 'subagent-settled' ? [`${source.turn} ${source.senderSessionId}`] : [],
     );
     for (const end of new Set(ends)) {
@@ -151,12 +166,31 @@ function revivedTools(
   return problems;
 }
 
-/** A report whose id a model has read is in one parent's log, once. */
-export function reportProblems({ sessions }: Stored, reported: ReadonlySet<string>): string[] {
-  return [...reported].flatMap((id) => {
-    const logs = [...sessions.values()].filter((log) => fateOf(id, log) !== 'lost');
-    return logs.length === 1 ? [] : [`report ${id} was read, and is in ${logs.length} logs`];
+/** The ids of reports that calls gave back, and the parent that each was made to. */
+export const reportsIn = (lines: readonly string[]): { id: string; parent: string }[] =>
+  lines.flatMap((line) => {
+    const [, id, parent] = /^reported (\S+) (\S+)$/.exec(line) ?? [];
+    return id === undefined || parent === undefined ? [] : [{ id, parent }];
   });
+
+/** A report whose id was returned is in its parent's log; no model has read another id. */
+export function reportProblems(
+  { sessions }: Stored,
+  lines: readonly string[],
+  read: ReadonlySet<string>,
+): string[] {
+  const reports = reportsIn(lines);
+  const returned = new Set(reports.map(({ id }) => id));
+  return [
+    ...reports.flatMap(({ id, parent }) => {
+      const log = sessions.get(parent);
+      if (fateOf(id, log) !== 'lost') return [];
+      return [`report ${id} was returned, and session ${parent} ${log ? 'lost it' : 'is gone'}`];
+    }),
+    ...[...read].flatMap((id) =>
+      returned.has(id) ? [] : [`report ${id} was read, and no call gave it back`],
+    ),
+  ];
 }
 
 /** What models were shown of calls without an outcome is what the log says of them. */
@@ -279,12 +313,6 @@ interface Missed {
   readonly isCutOff: boolean;
 }
 
-/** Whether the built package tells a parent of what the end of the process has cut off. */
-const TELLS_OF_CUT_OFF = readFileSync(
-  new URL('../../dist/src/subagents/settlement.js', import.meta.url),
-  'utf8',
-).includes('was cut off when the process ended');
-
 /** Ends of children that a parent's log has no notice of. */
 export function missedBy(parent: string, { sessions }: Stored): Missed[] {
   const log = sessions.get(parent);
@@ -299,7 +327,6 @@ export function missedBy(parent: string, { sessions }: Stored): Missed[] {
     );
     if (other.header.parentSession !== parent || !isContinuable) return [];
     const isOpen = closersOf(other.events, other.header.seedLength ?? 0).length > 0;
-    if (isOpen && !TELLS_OF_CUT_OFF) return [];
     const start = own.findLast(({ type }) => type === 'turn/start');
     const turn = start?.type === 'turn/start' ? start.data.turn : 0;
     const end = own.findLast(({ type }) => type === 'turn/end');
@@ -309,7 +336,6 @@ export function missedBy(parent: string, { sessions }: Stored): Missed[] {
       ({ source }) => source.kind !== 'subagent-settled',
     );
     const isCutOff = isOpen || (waiting.length > 0 && reason !== 'error' && reason !== 'blocked');
-    if (isCutOff && !TELLS_OF_CUT_OFF) return [];
     const told = notices.filter((one) => one.senderSessionId === child);
     const isTold = told.some(
       (one) =>

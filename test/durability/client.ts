@@ -10,7 +10,18 @@ import type { Victim } from './victim.ts';
 
 export type Provider = 'remote' | 'thread';
 const PROVIDERS: readonly Provider[] = ['remote', 'thread'];
-const COMMANDS = ['say', 'say', 'slow', 'work', 'work', 'work', 'report', 'delegate', 'fail'];
+const COMMANDS = ['say', 'say', 'slow', 'work', 'work', 'work', 'delegate', 'fail'];
+const CHILD_COMMANDS = [
+  'say',
+  'slow',
+  'work',
+  'work',
+  'report',
+  'report',
+  'report',
+  'delegate',
+  'fail',
+];
 
 export interface Root {
   readonly id: string;
@@ -46,6 +57,7 @@ export class Client {
   readonly #record: number;
   readonly #owners = new Map<string, string>();
   readonly #names = new Map<string, string>();
+  readonly #parents = new Map<string, string>();
   #marks = 0;
   #calls = 0;
 
@@ -58,9 +70,15 @@ export class Client {
     closeSync(this.#record);
   }
 
-  /** A new mark, for a message that a model has sent. */
-  mark(): string {
-    return String(++this.#marks);
+  /** A new mark, for a message that a model has sent to this one. */
+  mark(owner?: string): string {
+    const mark = String(++this.#marks);
+    if (owner !== undefined) this.#owners.set(mark, owner);
+    return mark;
+  }
+
+  parentOf(owner: string): string | undefined {
+    return this.#parents.get(owner);
   }
 
   ownerOf(mark: string): string {
@@ -96,10 +114,11 @@ export class Client {
     }));
   }
 
-  async startChild(parent: string): Promise<void> {
+  async startChild(parent: string, command = this.#dice.pick(CHILD_COMMANDS)): Promise<void> {
     const provider = this.#dice.pick(['spawn', 'spawn', 'fork']);
-    const [text, mark] = this.#text('');
+    const [text, mark] = this.#text('', command);
     this.#owners.set(mark, `child ${mark}`);
+    this.#parents.set(`child ${mark}`, this.#names.get(parent) ?? parent);
     const model = this.#dice.pick(PROVIDERS);
     const args = { parent, provider, model, text };
     await this.#accepted('', mark, true, 'start', args, (value) => {
@@ -110,7 +129,7 @@ export class Client {
     });
   }
 
-  async followup({ id, parent }: Child, command?: string): Promise<void> {
+  async followup({ id, parent }: Child, command = this.#dice.pick(CHILD_COMMANDS)): Promise<void> {
     const [text, mark] = this.#text(id, command);
     await this.#accepted(id, mark, true, 'followup', { parent, id, text }, (value) => {
       return value as { messageId: string };

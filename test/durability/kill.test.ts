@@ -54,9 +54,11 @@ function figures(reports: readonly LifeReport[]): string {
       `${Math.round(performance.now() / 1000)} s`,
     ...rows,
     `  ids returned: ${sum(({ fates }) => fates.told)} in turns, ` +
-      `${sum(({ fates }) => fates.waiting)} pending, ${sum(({ fates }) => fates.discarded)} discarded`,
+      `${sum(({ fates }) => fates.waiting)} pending, ${sum(({ fates }) => fates.discarded)} discarded, ` +
+      `${sum(({ fates }) => fates.spent)} in turns that were stopped before their first step`,
     `  calls without an answer: ${sum(({ unanswered }) => unanswered)}`,
-    `  reports whose id was read: ${sum((report) => report.reports)}`,
+    `  reports whose id was returned: ${sum(({ reports }) => reports.returned)}, ` +
+      `and read: ${sum(({ reports }) => reports.read)}`,
     `  tools of unknown outcome: ${sum(({ unknownTools }) => unknownTools)}`,
     `  idle resumes: ${sum(({ idleResumes }) => idleResumes)}`,
     `  lives with a fault: ${reports.filter(({ problems }) => problems.length > 0).length}`,

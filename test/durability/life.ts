@@ -16,6 +16,7 @@ import {
   problemsOf,
   readProblems,
   reportProblems,
+  reportsIn,
   successionProblems,
 } from './checks.ts';
 import type { Fate, Returned } from './checks.ts';
@@ -33,8 +34,8 @@ export interface LifeReport {
   readonly fates: Readonly<Record<Exclude<Fate, 'lost'>, number>>;
   /** Calls that a kill left without an answer. */
   readonly unanswered: number;
-  /** Ids of reports that a model has read. */
-  readonly reports: number;
+  /** Ids of reports that calls gave back, and of these those that a model has read. */
+  readonly reports: { readonly returned: number; readonly read: number };
   /** Tool calls whose outcome is unknown, in all logs. */
   readonly unknownTools: number;
   readonly idleResumes: number;
@@ -154,7 +155,7 @@ export class Life {
     const stored = await readStore(this.#store);
     this.#problems.push(
       ...problemsOf(stored, this.#client.returned, this.#lines, this.#cutOff),
-      ...reportProblems(stored, this.#brain.reported),
+      ...reportProblems(stored, this.#lines, this.#brain.reported),
       ...successionProblems(this.#before, stored),
       ...this.#brain.problems.splice(0),
       ...this.#client.problems.splice(0),
@@ -195,7 +196,8 @@ export class Life {
       if (missed === undefined) continue;
       this.#problems.push(`${id} never heard of turn ${missed.turn} of ${missed.child}`);
     }
-    for (const { session, id } of client.returned) {
+    const reports = reportsIn(this.#lines).map(({ id, parent }) => ({ id, session: parent }));
+    for (const { session, id } of [...client.returned, ...reports]) {
       const isReached = client.roots.some((root) => root.id === session);
       if (isReached && fateOf(id, stored.sessions.get(session)) === 'waiting') {
         this.#problems.push(`${id} never ran`);
@@ -236,7 +238,7 @@ export class Life {
   }
 
   #report(): LifeReport {
-    const fates = { told: 0, waiting: 0, discarded: 0 };
+    const fates = { told: 0, waiting: 0, discarded: 0, spent: 0 };
     for (const { id, session } of this.#client.returned as readonly Returned[]) {
       const fate = fateOf(id, this.#before.sessions.get(session));
       if (fate !== 'lost') fates[fate]++;
@@ -248,6 +250,7 @@ export class Life {
           (data as { error?: { code: string } }).error?.code === 'TOOL_OUTCOME_UNKNOWN',
       ),
     );
+    const reports = { returned: reportsIn(this.#lines).length, read: this.#brain.reported.size };
     const isKept = this.#problems.length > 0;
     if (!isKept) rmSync(this.#folder, { recursive: true, force: true });
     return {
@@ -255,7 +258,7 @@ export class Life {
       kills: this.#kills,
       fates,
       unanswered: this.#client.unanswered,
-      reports: this.#brain.reported.size,
+      reports,
       unknownTools: results.length,
       idleResumes: this.#idleResumes,
       problems: [...new Set(this.#problems)],

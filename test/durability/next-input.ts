@@ -16,7 +16,11 @@ export async function nextInputs(
   roots: readonly Root[],
   children: readonly Child[],
 ): Promise<readonly (string | undefined)[]> {
-  const brain = await Brain.start(new Dice(1), { ownerOf: (mark) => mark, mark: () => '' });
+  const brain = await Brain.start(new Dice(1), {
+    ownerOf: (mark) => mark,
+    parentOf: () => undefined,
+    mark: () => '',
+  });
   brain.isCalm = true;
   const marks: string[] = [];
   const text = (): string => {

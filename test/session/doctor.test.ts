@@ -1,6 +1,13 @@
-import { copyFileSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
@@ -255,6 +262,28 @@ describe('a check of a file', () => {
     const checked = said(files.path);
     damage(files.path, "UPDATE checkpoint SET body = '{'");
     expect(await checked).toEqual([expect.stringMatching(/^note unreadable-checkpoint a/)]);
+  });
+
+  it('reads what a crash left of a file without making one beside it', async () => {
+    await using files = await closedFile();
+    const folder = join(files.folder, 'left');
+    mkdirSync(folder);
+    const copy = join(folder, 'copy.db');
+    const store = openSqliteStore({ path: files.path });
+    await store.append([entry(inStep().events, SessionId('c'))]);
+    copyFileSync(files.path, copy);
+    copyFileSync(`${files.path}-wal`, `${copy}-wal`);
+    const own = join(files.folder, 'temporary');
+    mkdirSync(own);
+    vi.stubEnv('TMPDIR', own);
+    const bytes = readFileSync(`${copy}-wal`);
+    // What was written last is read, too.
+    expect(await said(copy)).toEqual([expect.stringMatching(/^note held c/)]);
+    expect(readdirSync(folder).toSorted()).toEqual(['copy.db', 'copy.db-wal']);
+    expect(readFileSync(`${copy}-wal`)).toEqual(bytes);
+    expect(readdirSync(own)).toEqual([]);
+    vi.unstubAllEnvs();
+    await store.close();
   });
 
   it('reads what it can where it cannot make a file beside it, and says so', async () => {

@@ -49,6 +49,27 @@ describe('importing sessions', () => {
     expect(JSON.stringify(copy.events).split(`"senderSessionId":"${newC}"`)).toHaveLength(3);
   });
 
+  it('leaves a parent that is damaged in the lines, or not in them, the parent', async () => {
+    const { sessions, store } = setup();
+    await tree(sessions);
+    const lines = await linesOf(sessions.exportLines({ below: b }));
+    const damaged = JSON.stringify({ damaged: { session: b, text: 'It is.' } });
+    const end = lines.findIndex((line) => line.startsWith('{"end"'));
+    const rest = [lines[0]!, damaged, ...lines.slice(end + 1)];
+    const names = await sessions.importLines(rest, { ids: 'new' });
+    expect([...names.keys()]).toEqual([c]);
+    const copy = names.get(c)!;
+    expect((await store.inspect(copy)).header.parentSession).toBe(b);
+    const alone = { ...(JSON.parse(lines[0]!) as object), sessions: [c] };
+    const missing = [JSON.stringify(alone), ...lines.slice(end + 1)];
+    const other = await sessions.importLines(missing, { ids: 'new' });
+    expect((await store.inspect(other.get(c)!)).header.parentSession).toBe(b);
+    expect(other.get(c)).not.toBe(copy);
+    expect((await sessions.store.listBelow!([b], 1)).map(({ id }) => id)).toEqual(
+      expect.arrayContaining([c, copy, other.get(c)]),
+    );
+  });
+
   it.each<[string, (lines: string[]) => unknown[]]>([
     ['without line ends', (lines) => lines.map((line) => line.trimEnd())],
     [

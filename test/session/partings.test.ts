@@ -1,9 +1,10 @@
 /** What a store keeps after its refusal was told, and how long a session is held for that. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { SessionId } from '../../protocol/ids.ts';
-import type { StoreError } from '../../protocol/errors.ts';
+import { StoreError } from '../../protocol/errors.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { gate } from '../../src/base/gate.ts';
+import type { Logger } from '../../src/base/logger.ts';
 import { silentLogger } from '../../src/base/logger.ts';
 import { Sessions } from '../../src/session/sessions.ts';
 import type { OnLost } from '../../src/session/store.ts';
@@ -181,4 +182,160 @@ it('ends the keeping of a session that its store finds to be lost, of that very 
   expect(await codeOf(session.committed())).toBe('STALE_EPOCH');
   await sessions.leave(session);
   expect(store.calls).toEqual(['append']);
+});
+
+describe('what was refused and could not be taken back', () => {
+  /** A start, or a message, is refused while its write is in flight, and kept after that. */
+  async function late(what: 'start' | 'message') {
+    const store = new Told();
+    const clock = new ManualClock();
+    const logger = { ...silentLogger, error: vi.fn<Logger['error']>() };
+    const sessions = new Sessions({ store, clock, logger, patienceMs: 2_000 });
+    const session = keep(sessions);
+    if (what === 'message') {
+      say(session);
+      await session.committed();
+    }
+    const hold = gate();
+    store.hold = hold;
+    say(session, 'refused');
+    const refused = session.committed().catch(() => say(session, 'withdrawn'));
+    await hold.arrived();
+    const left = codeOf(sessions.leave(session));
+    await clock.advance(2_000);
+    expect(await left).toBe('STORE_IO');
+    await refused;
+    store.hold = undefined;
+    store.calls.length = 0;
+    const broken = { tries: 0, isOver: false };
+    const fail = (): void => {
+      broken.tries++;
+      if (!broken.isOver) throw new StoreError('STORE_IO', 'The disk failed.');
+    };
+    const { append } = store;
+    store.append = async (batch) => {
+      fail();
+      await append.call(store, batch);
+    };
+    const remove = store.delete.bind(store);
+    store.delete = async (ids) => {
+      fail();
+      await remove(ids);
+    };
+    hold.open();
+    await settled();
+    return { store, clock, logger, sessions, session, broken };
+  }
+  const isLeft = async (store: Told): Promise<number> =>
+    (await store.inspect(a).catch(() => undefined))?.events.length ?? 0;
+
+  it.each([
+    ['start', 'delete', 0],
+    ['message', 'append', 3],
+  ] as const)('is tried again when it is a %s, and held until then', async (what, call, length) => {
+    const t = await late(what);
+    expect(t.broken.tries).toBe(1);
+    await t.clock.advance(50);
+    expect(t.broken.tries).toBe(2);
+    expect(t.store.calls).not.toContain('release');
+    t.broken.isOver = true;
+    await t.clock.advance(100);
+    await settled();
+    expect(t.store.calls.slice(-2)).toEqual([call, 'release']);
+    expect(await isLeft(t.store)).toBe(length);
+    expect(t.logger.error).not.toHaveBeenCalled();
+    await t.sessions.close();
+  });
+
+  it('keeps a session held after that, says so, and goes on trying', async () => {
+    const t = await late('message');
+    for (let step = 0; step < 40; step++) await t.clock.advance(50);
+    await settled();
+    expect(t.logger.error.mock.calls.map(([fields]) => fields)).toMatchObject([
+      { sessions: ['a'] },
+    ]);
+    const { tries } = t.broken;
+    await t.clock.advance(5_000);
+    await settled();
+    expect(t.broken.tries).toBe(tries + 1);
+    expect(t.store.calls).not.toContain('release');
+    t.broken.isOver = true;
+    await t.clock.advance(5_000);
+    await settled();
+    expect(t.store.calls.slice(-2)).toEqual(['append', 'release']);
+    expect(t.logger.error).toHaveBeenCalledTimes(1);
+    await t.sessions.close();
+  });
+
+  it('is taken back before the next load, which fails as long as it cannot be', async () => {
+    const t = await late('message');
+    for (let step = 0; step < 40; step++) await t.clock.advance(50);
+    await settled();
+    expect(await codeOf(t.sessions.load(a))).toBe('STORE_IO');
+    expect(t.store.calls).not.toContain('release');
+    t.broken.isOver = true;
+    const again = await t.sessions.load(a);
+    expect(again.eventsFrom(0, 3)).toEqual(t.session.events);
+    expect(t.session.events).toHaveLength(3);
+    await t.sessions.release(again);
+    const { tries } = t.broken;
+    await t.clock.advance(20_000);
+    expect(t.broken.tries).toBe(tries);
+    await t.sessions.close();
+  });
+
+  it('is tried once more before the store is closed, and named when it stays', async () => {
+    const t = await late('message');
+    for (let step = 0; step < 40; step++) await t.clock.advance(50);
+    await settled();
+    const { tries } = t.broken;
+    await expect(t.sessions.close()).rejects.toThrow(
+      'What was refused could not be taken back, and runs when it is resumed: `a`.',
+    );
+    expect(t.broken.tries).toBe(tries + 1);
+    expect(t.store.calls.at(-1)).toBe('close');
+    await t.clock.advance(20_000);
+    expect(t.broken.tries).toBe(tries + 1);
+  });
+
+  it('is nobody else’s concern once another process has the session', async () => {
+    const t = await late('message');
+    t.store.append = () => Promise.reject(new StoreError('STALE_EPOCH', 'Another has it.'));
+    await t.clock.advance(50);
+    await settled();
+    await t.sessions.close();
+    expect(t.logger.error).not.toHaveBeenCalled();
+  });
+});
+
+describe('a store that answers only after the end of all', () => {
+  const calls = {
+    append: (sessions: Sessions) => void say(sessions.get(a)!),
+    release: () => {},
+  } as const;
+
+  it.each(Object.keys(calls) as (keyof typeof calls)[])(
+    'is closed then, when it is silent to %s',
+    async (method) => {
+      const { sessions, store, clock } = setup();
+      say(keep(sessions));
+      await sessions.flush(sessions.get(a)!);
+      const hold = gate();
+      const answer = store[method].bind(store) as (...args: unknown[]) => Promise<unknown>;
+      store[method] = (async (...args: unknown[]) => {
+        await hold.wait();
+        return answer(...args);
+      }) as never;
+      calls[method](sessions);
+      await settled();
+      const closed = sessions.close().catch(() => {});
+      await settled();
+      for (let step = 0; step < 10; step++) await clock.advance(500);
+      await closed;
+      hold.open();
+      for (let step = 0; step < 5; step++) await settled();
+      expect(store.calls.at(-1)).toBe('close');
+      expect(store.calls.filter((call) => call === 'close')).toHaveLength(1);
+    },
+  );
 });

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Session } from '../../src/session/session.ts';
-import { closeOpenTurn, crashClosers } from '../../src/session/repair.ts';
+import {
+  closeOpenCalls,
+  closeOpenTurn,
+  crashClosers,
+  storedClosers,
+} from '../../src/session/repair.ts';
 import {
   aSession,
   appendTurn,
@@ -116,6 +121,14 @@ describe('a log that a crash cut off', () => {
     expect(answered).toHaveLength(3);
   });
 
+  it('is said to be damaged when it cannot be read', () => {
+    const { header, events } = inStep();
+    const damaged = events.map((event) => ({ ...event, data: null }) as never);
+    expect(() => storedClosers(header, damaged)).toThrow(
+      expect.objectContaining({ code: 'STORE_CORRUPT', message: expect.stringContaining('`s`') }),
+    );
+  });
+
   it('gets equal closers from every reader', () => {
     const { events } = inTools();
     expect(crashClosers(events)).toEqual(crashClosers([...events]));
@@ -138,6 +151,21 @@ describe('closing the open turn of a live session', () => {
     ]);
     expect(closers.at(-1)?.data).toEqual({ turn: 1, reason });
     expect(session.open).toBeUndefined();
+  });
+
+  it('answers its open calls alone, each with the call it belongs to', () => {
+    const session = inTools();
+    const call = session.events.findLast(({ type }) => type === 'tool/call');
+    const { seq } = session;
+    closeOpenCalls(session, { code: 'TOOL_FAILED', message: 'The step is over.' });
+    const added = session.eventsFrom(seq);
+    expect(failures(added)).toEqual([
+      ['b', 'TOOL_FAILED', [call?.seq]],
+      ['c', 'TOOL_NOT_STARTED', undefined],
+    ]);
+    expect(session.open?.step).toBe(1);
+    closeOpenCalls(session, { code: 'TOOL_FAILED', message: 'The step is over.' });
+    expect(session.seq).toBe(seq + 2);
   });
 
   it('does nothing when no turn is open', () => {

@@ -7,6 +7,8 @@ import { Sessions } from '../../src/session/sessions.ts';
 import { gate } from '../support/gate.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { tempStore } from '../support/temp-store.ts';
+import { stored } from './following.ts';
+import { turnsDuring } from './lines.ts';
 import { aSession, appendTurn, inStep, toolCall, typesOf } from './log-parts.ts';
 import { a, full, keep, say, setup } from './watched-store.ts';
 
@@ -299,5 +301,15 @@ describe('closing', () => {
     say(session);
     await expect(sessions.close()).rejects.toMatchObject({ code: 'STORE_FULL' });
     expect(close).toHaveBeenCalled();
+  });
+
+  it('lets others have their turn while a long log is loaded, and while very many leave', async () => {
+    const { sessions } = setup();
+    await stored(sessions, 3_000);
+    expect(await turnsDuring(() => sessions.load(a))).toBeGreaterThan(3);
+    const many = Array.from({ length: 500 }, (_, index) => keep(sessions, `s${index}`));
+    for (const session of many) say(session);
+    await Promise.all(many.map((session) => session.committed()));
+    expect(await turnsDuring(() => sessions.close())).toBeGreaterThan(8);
   });
 });

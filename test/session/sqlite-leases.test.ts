@@ -187,6 +187,47 @@ describe('many sessions at once', () => {
     expect(await t.open().acquire(many[0]!)).toEqual({ epoch: 2 });
   });
 
+  it('go on in parts when all leave in one tick: each part after its own transaction', async () => {
+    await using t = tempStore();
+    await t.store.append(many.map(creation));
+    const at: number[] = [];
+    const spy = vi.spyOn(Sql.prototype, 'transaction');
+    try {
+      await Promise.all(
+        many.map(async (id) => {
+          await t.store.release([id]);
+          at.push(spy.mock.calls.length);
+        }),
+      );
+      expect(spy).toHaveBeenCalledTimes(3);
+    } finally {
+      spy.mockRestore();
+    }
+    expect([1, 2, 3].map((of) => at.filter((one) => one === of).length)).toEqual([100, 100, 50]);
+  });
+
+  it('are told to be taken a few at a time', async () => {
+    await using t = tempStore();
+    await t.store.append(many.slice(0, 20).map(creation));
+    await t.store.release(many.slice(0, 20));
+    let round = 0;
+    let isOver = false;
+    const count = (): void => {
+      round++;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const rounds = await Promise.all(
+      many.slice(0, 20).map(async (id) => {
+        await t.store.acquire(id);
+        return round;
+      }),
+    );
+    isOver = true;
+    const most = Math.max(...rounds.map((at) => rounds.filter((one) => one === at).length));
+    expect(most).toBeLessThanOrEqual(4);
+  });
+
   it('are renewed, and given back at the end, in parts', async () => {
     await using t = await held();
     expect(await transactions(() => t.store.renew(many))).toBe(3);

@@ -67,6 +67,50 @@ export function listingContract(make: () => Made): void {
     expect(await names(t, ['a', 'c', 'a'], 1)).toEqual(['b']);
   });
 
+  it('lists lines and forks whole, however deep it is asked to look', async () => {
+    await using t = open();
+    const parents: Record<string, string> = {};
+    const depths = new Map([['root', 0]]);
+    const add = (name: string, parent: string): string => {
+      parents[name] = parent;
+      depths.set(name, (depths.get(parent) ?? 0) + 1);
+      return name;
+    };
+    const line = (name: string, parent: string, length: number): void => {
+      for (let n = 0; n < length; n++) add(`${name}${n}`, n === 0 ? parent : `${name}${n - 1}`);
+    };
+    const fork = (name: string, parent: string, count: number): void => {
+      for (let n = 0; n < count; n++) add(`${name}${n}`, parent);
+    };
+    line('a', 'root', 450);
+    fork('b', 'a449', 8);
+    line('c', 'b7', 230);
+    fork('d', 'c100', 7);
+    fork('e', 'c120', 9);
+    fork('f', 'a210', 300);
+    line('g', 'f299', 30);
+    fork('h', 'g29', 60);
+    for (let n = 0; n < 60; n++) line(`i${n}.`, `h${n}`, 5);
+    await family(t.store, parents);
+    const upTo = (levels: number): string[] =>
+      Object.keys(parents)
+        .filter((name) => (depths.get(name) ?? 0) <= levels)
+        .sort();
+    for (const levels of [1, 198, 199, 200, 201, 211, 212, 213, 246, 452, 553, 575, Infinity]) {
+      expect(await names(t, ['root'], levels)).toEqual(upTo(levels));
+    }
+  });
+
+  it('lists each session of a circle once that is longer than what is read at once', async () => {
+    await using t = open();
+    const circle = Array.from({ length: 300 }, (_, n) => [`z${n}`, `z${(n + 299) % 300}`] as const);
+    await family(t.store, { ...Object.fromEntries(circle), below: 'z100' });
+    const all = ['below', ...circle.map(([name]) => name)].sort();
+    expect(await names(t, ['z5'])).toEqual(all.filter((name) => name !== 'z5'));
+    expect(await names(t, ['z5', 'z250'])).toEqual(all.filter((name) => !['z5', 'z250'].includes(name)));
+    expect(await names(t, ['z5'], 94)).toHaveLength(94);
+  }); // prettier-ignore
+
   it('lists all of many, wide and deep', async () => {
     await using t = open();
     const parents: Record<string, string> = {};

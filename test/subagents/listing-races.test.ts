@@ -4,7 +4,7 @@ import { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
-import { ROOT, family, identityAt } from './listing-parts.ts';
+import { ROOT, family, identityAt, serviceOf } from './listing-parts.ts';
 import { rejection } from './stubs.ts';
 
 /** A listing that has its answer from the store and has not seen it. */
@@ -138,6 +138,65 @@ describe.each([
       '> a1 inactive continuable "a1" + of a',
       '> > a11 inactive continuable "a11" of a1',
     ]);
+  });
+});
+
+describe('a listing of many live children', () => {
+  const MANY = 1_100;
+
+  /** How often others have had a turn until it ends; `act` is called in one of those turns. */
+  async function listed(
+    f: ReturnType<typeof family>,
+    signal?: AbortSignal,
+    at = -1,
+    act = () => {},
+  ) {
+    const { projections, sessions } = f;
+    let turns = 0;
+    let isOver = false;
+    const turn = (): void => {
+      if (isOver) return;
+      if (++turns === at) act();
+      setImmediate(turn);
+    };
+    setImmediate(turn);
+    const rows = serviceOf({ projections, sessions }).descendants(ROOT, signal);
+    const outcome = await rows.finally(() => (isOver = true)).catch((error: unknown) => error);
+    return { outcome, turns };
+  }
+
+  function many(): ReturnType<typeof family> {
+    const f = family();
+    for (let n = 0; n < MANY; n++) f.held(`s${n}`);
+    return f;
+  }
+
+  it('gives others a turn at each of its stages, and is as the live ones were at first', async () => {
+    const f = many();
+    const { outcome: before, turns } = await listed(f);
+    expect(before).toHaveLength(MANY);
+    // Five while it asks who they are; one each while it places them, walks and makes rows.
+    expect(turns).toBeGreaterThanOrEqual(5 + 3);
+    for (let at = 1; at < turns; at += 3) {
+      const { outcome } = await listed(f, undefined, at, () => {
+        void f.sessions.leave(f.sessions.get(SessionId(`s${at}`))!);
+        f.held(`late${at}`, { parent: 's0' });
+      });
+      const after = await listed(f);
+      expect(outcome).toContain(`s${at} running continuable "s${at}" of root`);
+      expect(outcome).not.toContain(`> late${at} running continuable "late${at}" of s0`);
+      expect(after.outcome).toContain(`> late${at} running continuable "late${at}" of s0`);
+    }
+  });
+
+  it('ends with a cancellation in any of those turns', async () => {
+    const f = many();
+    const { turns } = await listed(f);
+    for (let at = 1; at < turns; at++) {
+      const abort = new AbortController();
+      const { outcome } = await listed(f, abort.signal, at, () => abort.abort('enough'));
+      expect(outcome).toMatchObject({ code: 'CANCELLED', cause: 'enough' });
+    }
   });
 });
 

@@ -33,6 +33,13 @@ export const COLD_AT_ONCE = 4;
 /** Bytes of a log that does not hold up the next reading while it is folded elsewhere. */
 const SMALL = 64 * 1_024;
 
+/** Units with a wire, and how a thread is asked for them. */
+interface ShownUnits {
+  readonly revision: number;
+  readonly units: readonly ProjectionUnit[];
+  readonly wanted: FoldOrder['units'];
+}
+
 interface Shared {
   readonly snapshot: Promise<ColdSnapshot>;
   readonly stop: AbortController;
@@ -49,6 +56,7 @@ export class ColdFolds {
   readonly #shared = new Map<string, Shared>();
   /** Units that a thread could not load: they are folded here, with all that is folded then. */
   readonly #notElsewhere = new Set<string>();
+  #shown: ShownUnits | undefined;
 
   /** @param options.offload takes `foldEntry()`; absent: all is folded on the main thread */
   constructor(options: {
@@ -131,17 +139,30 @@ export class ColdFolds {
   }
 
   async #snapshot(id: SessionId, signal: AbortSignal): Promise<ColdSnapshot> {
-    const units = this.#projections.units.filter(({ wire }) => wire !== undefined);
+    const shown = this.#shownUnits();
     for (;;) {
-      const begun = await this.#slots.run(() => this.#begun(units, id, signal), signal);
+      const begun = await this.#slots.run(() => this.#begun(shown, id, signal), signal);
       if (begun === undefined) continue;
       return Object.freeze({ header: begun.header, values: await begun.values });
     }
   }
 
+  /** The same object until other units are registered: many orders that share it are one message. */
+  #shownUnits(): ShownUnits {
+    const { revision } = this.#projections;
+    if (this.#shown?.revision !== revision) {
+      const units = this.#projections.units.filter(({ wire }) => wire !== undefined);
+      const wanted = units.map(({ key, stateVersion, module }) => {
+        return { key, stateVersion, module: String(module) };
+      });
+      this.#shown = { revision, units, wanted };
+    }
+    return this.#shown;
+  }
+
   /** Read, and folded unless that is left to others; `undefined`: it is to be read again. */
   async #begun(
-    units: readonly ProjectionUnit[],
+    shown: ShownUnits,
     id: SessionId,
     signal: AbortSignal,
   ): Promise<{ header: SessionHeader; values: Promise<ColdSnapshot['values']> } | undefined> {
@@ -157,11 +178,11 @@ export class ColdFolds {
       return { header: live.header, values: Promise.resolve(values) };
     }
     const goesElsewhere =
-      this.#batches !== undefined && 'bodies' in stored && this.#goesElsewhere(units);
+      this.#batches !== undefined && 'bodies' in stored && this.#goesElsewhere(shown.units);
     const isSmall = goesElsewhere && bytesOf(stored) <= SMALL;
     const values = goesElsewhere
-      ? this.#foldElsewhere(units, stored, signal, isSmall)
-      : this.#foldHere(units, stored, signal);
+      ? this.#foldElsewhere(shown, stored, signal, isSmall)
+      : this.#foldHere(shown.units, stored, signal);
     // Whoever is given it hears of its failure.
     const settled = values.catch(() => {});
     if (!isSmall) await settled;
@@ -173,18 +194,13 @@ export class ColdFolds {
   }
 
   async #foldElsewhere(
-    units: readonly ProjectionUnit[],
+    { units, wanted }: ShownUnits,
     stored: PackedSession,
     signal: AbortSignal,
     isSmall: boolean,
   ): Promise<ColdSnapshot['values']> {
     if (this.#batches === undefined) return this.#foldHere(units, stored, signal);
-    const order: FoldOrder = {
-      ...stored,
-      units: units.map(({ key, stateVersion, module }) => {
-        return { key, stateVersion, module: String(module) };
-      }),
-    };
+    const order: FoldOrder = { ...stored, units: wanted };
     const reply = await (isSmall
       ? this.#batches.fold(order, signal)
       : this.#batches.foldAlone(order, signal));

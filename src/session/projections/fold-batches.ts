@@ -3,11 +3,11 @@
  * the fold of one: what comes while the thread is busy goes to it together. Whatever ends the
  * thread is the failure of the one log that does so by itself.
  */
-import type { TransferListItem } from 'node:worker_threads';
 import type { Offload } from '../../base/offload.ts';
 import type { FoldJob, FoldReply } from './cold-fold.ts';
 import { WorkerError } from '../../../protocol/errors.ts';
-import { joinBodies } from './packed-log.ts';
+import type { PackedLog } from './packed-log.ts';
+import { joinLogs } from './packed-log.ts';
 
 /** A log as the store gave it, and what to fold it with. */
 export type FoldOrder = Omit<FoldJob, 'log'> & { readonly bodies: readonly Uint8Array[] };
@@ -94,14 +94,11 @@ export class FoldBatches {
   }
 
   #run(orders: readonly FoldOrder[], signal: AbortSignal): Promise<readonly FoldReply[]> {
-    const jobs = orders.map(({ bodies, ...rest }): FoldJob => ({
+    const { logs, pieces } = joinLogs(orders.map(({ bodies }) => bodies));
+    const jobs = orders.map(({ bodies: _, ...rest }, index): FoldJob => ({
       ...rest,
-      log: joinBodies(bodies),
+      log: logs[index] as PackedLog,
     }));
-    const transfer: TransferListItem[] = jobs.flatMap(({ log }) => [
-      log.bytes.buffer,
-      log.ends.buffer,
-    ]);
-    return this.#offload.run(jobs, transfer, signal);
+    return this.#offload.run(jobs, pieces, signal);
   }
 }

@@ -16,14 +16,34 @@ export interface PackedLog {
 }
 
 export function joinBodies(bodies: readonly Uint8Array[]): PackedLog {
-  const ends = new Float64Array(bodies.length);
-  let end = 0;
-  for (const [index, body] of bodies.entries()) ends[index] = end += body.length;
-  const bytes = new Uint8Array(end);
-  for (const [index, body] of bodies.entries()) {
-    bytes.set(body, (ends[index] as number) - body.length);
+  return joinLogs([bodies]).logs[0] as PackedLog;
+}
+
+/** Many logs in the same two pieces: handing over a piece costs more than what a small log holds. */
+export function joinLogs(all: readonly (readonly Uint8Array[])[]): {
+  readonly logs: readonly PackedLog[];
+  readonly pieces: readonly ArrayBuffer[];
+} {
+  let size = 0;
+  let count = 0;
+  for (const bodies of all) {
+    count += bodies.length;
+    for (const body of bodies) size += body.length;
   }
-  return { bytes, ends };
+  const bytes = new Uint8Array(size);
+  const ends = new Float64Array(count);
+  let next = 0;
+  let place = 0;
+  const logs = all.map((bodies): PackedLog => {
+    const [first, start] = [next, place];
+    for (const body of bodies) {
+      bytes.set(body, place);
+      place += body.length;
+      ends[next++] = place - start;
+    }
+    return { bytes: bytes.subarray(start, place), ends: ends.subarray(first, next) };
+  });
+  return { logs, pieces: [bytes.buffer, ends.buffer] };
 }
 
 export function packedSource({ bytes, ends }: PackedLog): LogSource {

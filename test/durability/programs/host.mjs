@@ -4,6 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   createHarness,
   createUserMessage,
@@ -49,6 +50,12 @@ async function open(where) {
     limits: { interruptGraceMs: 500, stopGraceMs: 500 },
   });
   harness.tools.register(subagentTool(harness.subagents, { provider: 'spawn' }));
+  let steps = 0;
+  // Of every other step the messages are claimed in a transaction before that of the step.
+  harness.hooks.on('agent/pre-step', async (_, next) => {
+    if (++steps % 2 === 0) await pause(5);
+    return next();
+  });
   harness.subagents.registerContinuableSetup(({ tools }) =>
     tools.register({
       name: 'report',
@@ -57,6 +64,7 @@ async function open(where) {
       async execute({ text, delivery }, { agent, signal: cut }) {
         const options = { delivery, signal: cut };
         const { messageId } = await harness.subagents.reportFrom(agent, text, options);
+        note(file, 'reported', messageId, agent.session.header.parentSession);
         return `reported ${messageId}`;
       },
     }),

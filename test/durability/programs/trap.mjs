@@ -31,6 +31,7 @@ const TYPES = {
 function kindOf({ type, data }) {
   if (type !== 'agent/inbox/spliced') return TYPES[type];
   if (data.inserted.some(({ source }) => source.kind === 'subagent-settled')) return 'notice';
+  if (data.inserted.some(({ source }) => source.kind === 'subagent-report')) return 'report';
   if (data.inserted.length > 0) return 'accepted';
   return data.outcome === 'canceled' ? 'discarded' : 'claimed';
 }
