@@ -1,5 +1,5 @@
 /**
- * The main job on this repository's own files: one child agent per Markdown and TypeScript file
+ * The main job on this repository's own files: one child agent per Markdown and TypeScript file that is no test
  * outside of the tests, and three children that misbehave on purpose. Succeeds when these three
  * fail, and they alone.
  */
@@ -32,7 +32,7 @@ const prompt = [
 await runUnderSignals(async (signal) => {
   const args = {
     prompt,
-    files: ['**/*.{md,ts}', '.github/**/*.md', '!dist/**', '!.artifacts/**'],
+    files: ['**/*.{md,ts}', '.github/**/*.md', '!test/**', '!dist/**', '!.artifacts/**'],
     tools: ['scripts/demo-tools.mjs'],
     turnMs: 2000,
     memoryMb: 32,
