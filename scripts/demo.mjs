@@ -1,5 +1,5 @@
 /**
- * The main job on this repository's own files: one child agent per Markdown and TypeScript file that is no test
+ * The main job on this repository's own files: one child agent per Markdown and TypeScript file
  * outside of the tests, and three children that misbehave on purpose. Succeeds when these three
  * fail, and they alone.
  */
