@@ -1,0 +1,89 @@
+/** The programs that pages show, each a `js` block that is named by its first line. */
+import { execFile, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import { root } from './imports.ts';
+import { pages, readPage } from './pages.ts';
+
+export interface PageProgram {
+  readonly page: string;
+  readonly file: string;
+  readonly code: string;
+}
+
+export const pagePrograms: readonly PageProgram[] = pages.flatMap((page) =>
+  [...readPage(page).matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(
+    ([, file = '', code = '']) => ({ page, file, code }),
+  ),
+);
+
+/** What a page says that its program prints: its blocks without a language. */
+export const printedBy = (page: string): readonly string[] =>
+  [...readPage(page).matchAll(/^(```\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, fence, text = '']) =>
+    fence === '```' ? [text.trimEnd()] : [],
+  );
+
+/** A folder inside the package, so that the package's own name resolves to it. */
+export class ProgramFolder {
+  readonly path: string;
+
+  constructor(name: string) {
+    this.path = join(root, '.artifacts', name);
+    this.remove();
+    mkdirSync(this.path, { recursive: true });
+    for (const { file, code } of pagePrograms) this.write(file, code);
+  }
+
+  write(file: string, text: string): void {
+    mkdirSync(dirname(join(this.path, file)), { recursive: true });
+    writeFileSync(join(this.path, file), text);
+  }
+
+  /** Run to its end, which has to be a good one. */
+  async run(
+    file: string,
+    args: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<{ readonly stdout: string; readonly stderr: string }> {
+    const options = { cwd: this.path, timeout: 50_000, env: { ...process.env, ...env } };
+    const command = [join(this.path, file), ...args];
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, command, options);
+    return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd() };
+  }
+
+  /** Run one that serves, up to its first line: the URL. */
+  async serve(file: string): Promise<PageServer> {
+    const child = spawn(process.execPath, [join(this.path, file)], {
+      cwd: this.path,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    return new PageServer(child, url);
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+class PageServer {
+  readonly url: string;
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown[]>;
+
+  constructor(child: ChildProcess, url: string) {
+    this.#child = child;
+    this.url = url;
+    this.#closed = once(child, 'close');
+  }
+
+  /** As a supervisor does. Resolves to the exit code. */
+  async stop(): Promise<unknown> {
+    this.#child.kill('SIGTERM');
+    return (await this.#closed)[0];
+  }
+}
