@@ -1,7 +1,7 @@
 /** The guides: each program is run as it stands, and prints what its page says. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pages } from '../support/pages.ts';
-import { printedBy, ProgramFolder } from '../support/page-programs.ts';
+import { commandsOf, printedBy, ProgramFolder } from '../support/page-programs.ts';
 
 let folder: ProgramFolder;
 beforeAll(() => {
@@ -23,13 +23,15 @@ it.each([
 });
 
 it('asks the same researcher in another process', async () => {
-  const ask = async (question: string): Promise<readonly string[]> => {
-    const { stdout, stderr } = await folder.run('researcher.mjs', [question]);
+  const ask = async (command: string): Promise<readonly string[]> => {
+    const { stdout, stderr } = await folder.shell(command);
     expect(stderr).toBe('');
     return stdout.split('\n');
   };
-  const first = await ask('why is the sea salty?');
-  const second = await ask('since when?');
+  const [monday = '', tuesday = '', ...more] = commandsOf('docs/guides/researcher.md');
+  expect(more).toEqual([]);
+  const first = await ask(monday);
+  const second = await ask(tuesday);
   expect(first[0]).toBe('I have asked.');
   expect(first.at(-1)).toMatch(/Answer 1\. The first question: Research: why is the sea salty\?$/);
   expect(second[0]).toBe('I have asked.');
@@ -119,16 +121,18 @@ describe.each(['hono', 'express'])('a server with %s', (framework) => {
 
 it('asks an OpenAI-compatible server, and says what it refused', async () => {
   const server = await folder.serve('fake-server.mjs');
-  const env = { BASE_URL: server.url, API_KEY: 'secret' };
-  const { stdout, stderr } = await folder.run('ask.mjs', ['The capital of France?'], env);
+  const [command = '', ...more] = commandsOf('docs/guides/openai-compatible.md');
+  expect(more).toEqual([]);
+  const here = command.replace('http://127.0.0.1:8080/v1', server.url);
+  const { stdout, stderr } = await folder.shell(here);
   expect([stdout, stderr]).toEqual(['Paris, says qwen3.', '']);
-  const failed = await folder.run('ask.mjs', ['Hello?'], { ...env, MODEL: 'none' });
+  const failed = await folder.shell(`API_KEY=secret MODEL=none ${here}`);
   expect(failed.stdout).toBe('');
   expect(failed.stderr).toMatch(/^error INVALID_REQUEST .* 404: There is no such model\.$/);
   expect(await server.stop()).toBe(0);
 });
 
-it('has a guide for each task, and runs something of each', () => {
+it('has a guide for each task, and no command but those that are run here', () => {
   const guides = pages.filter((page) => page.startsWith('docs/guides/'));
   expect(guides.map((page) => page.slice('docs/guides/'.length, -3))).toEqual([
     'embed',
@@ -139,4 +143,6 @@ it('has a guide for each task, and runs something of each', () => {
     'runaway',
     'tool-module',
   ]);
+  const withCommands = guides.filter((page) => commandsOf(page).length > 0);
+  expect(withCommands).toEqual(['docs/guides/openai-compatible.md', 'docs/guides/researcher.md']);
 });

@@ -27,6 +27,17 @@ export const printedBy = (page: string): readonly string[] =>
     fence === '```' ? [text.trimEnd()] : [],
   );
 
+/** The commands that a page shows, one a line. */
+export const commandsOf = (page: string): readonly string[] =>
+  [...readPage(page).matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, text = '']) =>
+    text.trimEnd().split('\n'),
+  );
+
+interface Said {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** A folder inside the package, so that the package's own name resolves to it. */
 export class ProgramFolder {
   readonly path: string;
@@ -44,15 +55,13 @@ export class ProgramFolder {
   }
 
   /** Run to its end, which has to be a good one. */
-  async run(
-    file: string,
-    args: readonly string[] = [],
-    env: Readonly<Record<string, string>> = {},
-  ): Promise<{ readonly stdout: string; readonly stderr: string }> {
-    const options = { cwd: this.path, timeout: 50_000, env: { ...process.env, ...env } };
-    const command = [join(this.path, file), ...args];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, command, options);
-    return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd() };
+  run(file: string): Promise<Said> {
+    return this.#said(process.execPath, [join(this.path, file)]);
+  }
+
+  /** As a person types it, here. */
+  shell(command: string): Promise<Said> {
+    return this.#said('sh', ['-c', command]);
   }
 
   /** Run one that serves, up to its first line: the URL. */
@@ -63,6 +72,12 @@ export class ProgramFolder {
     });
     const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
     return new PageServer(child, url);
+  }
+
+  async #said(program: string, args: readonly string[]): Promise<Said> {
+    const options = { cwd: this.path, timeout: 50_000 };
+    const { stdout, stderr } = await promisify(execFile)(program, args, options);
+    return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd() };
   }
 
   remove(): void {
