@@ -1,5 +1,5 @@
 /** The guides: each program is run as it stands, and prints what its page says. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { pages } from '../support/pages.ts';
 import { commandsOf, printedBy, ProgramFolder } from '../support/page-programs.ts';
 
@@ -7,6 +7,7 @@ let folder: ProgramFolder;
 beforeAll(() => {
   folder = new ProgramFolder('guides');
 });
+afterEach(() => folder.stopAll());
 afterAll(() => folder.remove());
 
 const ID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;

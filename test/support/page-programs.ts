@@ -41,6 +41,7 @@ interface Said {
 /** A folder inside the package, so that the package's own name resolves to it. */
 export class ProgramFolder {
   readonly path: string;
+  readonly #servers = new Set<ChildProcess>();
 
   constructor(name: string) {
     this.path = join(root, '.artifacts', name);
@@ -70,6 +71,8 @@ export class ProgramFolder {
       cwd: this.path,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    this.#servers.add(child);
+    child.once('close', () => this.#servers.delete(child));
     const [url] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
     return new PageServer(child, url);
   }
@@ -78,6 +81,13 @@ export class ProgramFolder {
     const options = { cwd: this.path, timeout: 50_000 };
     const { stdout, stderr } = await promisify(execFile)(program, args, options);
     return { stdout: stdout.trimEnd(), stderr: stderr.trimEnd() };
+  }
+
+  /** End what a test that failed left running. */
+  async stopAll(): Promise<void> {
+    const left = [...this.#servers];
+    for (const child of left) child.kill('SIGKILL');
+    await Promise.all(left.map((child) => once(child, 'close')));
   }
 
   remove(): void {
