@@ -1,46 +1,22 @@
 /** Every program in the README and in docs/ runs as it stands, against the built package. */
-import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { root } from '../support/imports.ts';
 import { pages, readPage } from '../support/pages.ts';
+import { pagePrograms, ProgramFolder } from '../support/page-programs.ts';
 
-/** Inside the package, so that its own name resolves to it. */
-const folder = join(root, '.artifacts', 'pages');
-const run = promisify(execFile);
-
-interface Program {
-  readonly page: string;
-  readonly file: string;
-  readonly code: string;
-}
-
-/** The `js` blocks, named by their first line. */
-const programs: readonly Program[] = pages.flatMap((page) =>
-  [...readPage(page).matchAll(/^```js\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)].map(
-    ([, file = '', code = '']) => ({ page, file, code }),
-  ),
-);
+let folder: ProgramFolder;
+beforeAll(() => {
+  folder = new ProgramFolder('pages');
+});
+afterAll(() => folder.remove());
 
 const start = async (file: string): Promise<readonly string[]> => {
-  const options = { cwd: folder, timeout: 30_000 };
-  const { stdout, stderr } = await run(process.execPath, [join(folder, file)], options);
+  const { stdout, stderr } = await folder.run(file);
   expect(stderr).toBe('');
-  return stdout.trimEnd().split('\n');
+  return stdout.split('\n');
 };
 
-beforeAll(() => {
-  for (const { file, code } of programs) {
-    mkdirSync(dirname(join(folder, file)), { recursive: true });
-    writeFileSync(join(folder, file), code);
-  }
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
 it('names every program that a page shows', () => {
-  expect(programs.map(({ page, file }) => `${page} ${file}`)).toEqual([
+  expect(pagePrograms.map(({ page, file }) => `${page} ${file}`)).toEqual([
     'README.md first.mjs',
     'README.md host.mjs',
     'README.md tools/word-count.mjs',
@@ -50,13 +26,25 @@ it('names every program that a page shows', () => {
     'docs/delegation.md persona.mjs',
     'docs/delegation.md hooks.mjs',
     'docs/delegation.md scope.mjs',
+    'docs/guides/embed.md conversations.mjs',
+    'docs/guides/embed.md hono.mjs',
+    'docs/guides/embed.md express.mjs',
+    'docs/guides/openai-compatible.md ask.mjs',
+    'docs/guides/openai-compatible.md fake-server.mjs',
+    'docs/guides/provider.md provider.mjs',
+    'docs/guides/researcher.md researcher.mjs',
+    'docs/guides/reviewers.md reviewers.mjs',
+    'docs/guides/runaway.md tools/spin.mjs',
+    'docs/guides/runaway.md runaway.mjs',
+    'docs/guides/tool-module.md tools/primes.mjs',
+    'docs/guides/tool-module.md uses-primes.mjs',
     'docs/sessions.md listing.mjs',
     'docs/sessions.md following.mjs',
     'docs/sessions.md lines.mjs',
     'docs/testing.md testing.mjs',
   ]);
   const blocks = pages.flatMap((page) => readPage(page).match(/^```js$/gm) ?? []);
-  expect(blocks).toHaveLength(programs.length);
+  expect(blocks).toHaveLength(pagePrograms.length);
 });
 
 describe('the README', () => {
@@ -73,8 +61,8 @@ describe('the README', () => {
   });
 
   it('shows a tool that a thread can load', async () => {
-    writeFileSync(
-      join(folder, 'uses-tool.mjs'),
+    folder.write(
+      'uses-tool.mjs',
       [
         "import { createHarness, createUserMessage, textOf } from 'subagent-runtime';",
         "import { scriptedModel } from 'subagent-runtime/testing';",

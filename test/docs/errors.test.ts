@@ -51,6 +51,7 @@ const NO_CODES: ReadonlySet<string> = new Set(
     'FULL',
     'NORMAL',
     'TERM',
+    'GET',
   ].concat(
     ['SIGINT', 'SIGTERM', 'NO_COLOR', 'ERR_WORKER_OUT_OF_MEMORY'],
     ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
