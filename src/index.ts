@@ -114,6 +114,7 @@ export type {
 export type { ProviderEvents } from './subagents/registry.ts';
 export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
 export type { SubagentIdentity } from './subagents/identity-projection.ts';
+export type { SessionSummary } from './subagents/summary-projection.ts';
 export type { SubagentTiming } from './subagents/timing-projection.ts';
 export type { SubagentToolConfig } from './subagent-tools/config.ts';
 export { controlTools } from './subagent-tools/control.ts';

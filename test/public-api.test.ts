@@ -28,7 +28,7 @@ const entries: readonly {
     types: words(`
       ControlClient ControlSocket HttpOptions HttpServer StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
-      SessionRow SessionStatus TreeUpdate WaitingOn
+      SessionRow SessionStatus SessionSummary TreeUpdate WaitingOn
       AiSdkModel AiSdkProvider LifecycleEvents ProviderEvents SessionOutline SqliteStoreOptions SubagentRunEndInfo SubagentRunInfo SubagentStopReasonMap
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock

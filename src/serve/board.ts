@@ -11,7 +11,7 @@ import { threadQueue } from '../harness.ts';
 import type { Session } from '../session/session.ts';
 import { observeDelegations } from '../subagents/runtime.ts';
 import type { SessionStatus } from './session-status.ts';
-import { endOfTurn, sessionSummary } from './session-summary-projection.ts';
+import { endOfTurn } from '../subagents/summary-projection.ts';
 
 /** A run without an agent here: in no store, known from live events alone. */
 export interface ExternalRun {
@@ -59,7 +59,6 @@ export class Board {
 
   constructor(harness: Harness) {
     this.harness = harness;
-    harness.sessionProjections.register(sessionSummary);
     for (const session of harness.sessions.list()) this.#add(session);
     harness.on('session/created', ({ session }) => this.#add(session));
     harness.on('session/disposed', ({ session }) => this.#remove(session));

@@ -3,6 +3,7 @@
  * checked before anything happens; what is asked for goes on until its connection is closed, and
  * what was told stays told.
  */
+import { setMaxListeners } from 'node:events';
 import {
   ArgumentError,
   HarnessError,
@@ -74,6 +75,8 @@ export class Operations {
     this.#onShutdown = onShutdown;
     this.#tell = told;
     this.#tooSlow = tooSlow;
+    // Each following listens to it.
+    setMaxListeners(0, this.#ended.signal);
   }
 
   /**
