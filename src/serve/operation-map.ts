@@ -99,13 +99,16 @@ export interface OperationMap {
     params: { readonly sessionId: string; readonly from?: number; readonly limit?: number };
     result: { readonly events: readonly SessionEvent[]; readonly next?: number };
   };
-  /** Be told of the events of one log, as `session.event` with this `followId`, then `follow.end`. */
+  /**
+   * Be told of the events of one log, as `session.event` with this `followId`, then `follow.end`:
+   * all of it after the answer.
+   */
   'session/follow': {
     params: { readonly sessionId: string; readonly from?: number; readonly forever?: boolean };
     result: { readonly followId: string };
   };
   'session/unfollow': { params: { readonly followId: string }; result: Empty };
-  /** Be told of a whole tree: `tree.snapshot`, then `tree.event` as it happens. */
+  /** Be told of a whole tree, after the answer: `tree.snapshot`, then `tree.event` as it happens. */
   'tree/watch': { params: { readonly rootId?: string }; result: { readonly watchId: string } };
   'tree/unwatch': { params: { readonly watchId: string }; result: Empty };
   metrics: { params: Empty; result: Readonly<Record<string, number>> };

@@ -210,7 +210,8 @@ export class Operations {
       const following = this.#board.harness.sessions.follow(sessionId as SessionId, options);
       const followId = newId();
       this.#followings.set(followId, following);
-      void this.#follow(sessionId, followId, following);
+      // In a turn of its own: the answer goes out before all that is told.
+      setImmediate(() => void this.#follow(sessionId, followId, following));
       return { followId };
     },
     'session/unfollow': async ({ followId }) => {
