@@ -12,7 +12,7 @@ export { connectControl, localControl } from './serve/connect-control.ts';
 export { serveHttp } from './serve/http.ts';
 export type { HttpOptions, HttpServer } from './serve/http.ts';
 export { serveStdio } from './serve/stdio.ts';
-export type { StdioServer } from './serve/stdio.ts';
+export type { StdioOptions, StdioServer } from './serve/stdio.ts';
 export { openControlSocket } from './serve/control-socket.ts';
 export type { ControlSocket } from './serve/control-socket.ts';
 export type {

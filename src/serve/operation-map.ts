@@ -82,6 +82,14 @@ export interface OperationMap {
   };
   /** End all continuable children below a live session, and discard what waits for them. */
   'session/drain': { params: { readonly sessionId: string }; result: { readonly ended: number } };
+  /**
+   * Let go of a root that was opened from outside, once it has nothing to do: another process can
+   * own it then. What waits for it is kept. Refused for what the program itself opened.
+   */
+  'session/close': {
+    params: { readonly sessionId: string };
+    result: { readonly wasLive: boolean };
+  };
   /** Rows of all sessions, or of one and all below it, each in front of its children. */
   'session/list': { params: { readonly rootId?: string }; result: RowListing };
   /** Where a session is: whether it is known, live here, and what is above it. */

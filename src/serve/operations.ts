@@ -155,10 +155,15 @@ export class Operations {
       if (line !== undefined && line.length > 1) {
         return tell(board, sessionId, message, signal);
       }
-      const agent = await openRoot(board, sessionId, this.#rootOptions, signal);
-      // Before it is told: its own message is the first event that this connection sees.
-      this.#listenTo(agent.session);
-      return tellRoot(board, agent, message);
+      const told = board.roots.tell(sessionId);
+      try {
+        const agent = await openRoot(board, sessionId, this.#rootOptions, signal);
+        // Before it is told: its own message is the first event that this connection sees.
+        this.#listenTo(agent.session);
+        return await tellRoot(board, agent, message);
+      } finally {
+        told();
+      }
     },
     'session/cancel': async ({ sessionId }, signal) => {
       const agent = this.#board.harness.agents.get(sessionId as SessionId);
@@ -175,6 +180,10 @@ export class Operations {
     'session/drain': async ({ sessionId }, signal) => ({
       ended: await drain(this.#board, sessionId, signal),
     }),
+    'session/close': async ({ sessionId }, signal) => {
+      await headerAnywhere(this.#board, sessionId, signal);
+      return { wasLive: await this.#board.roots.close(sessionId, signal) };
+    },
     'session/list': ({ rootId }, signal) => listRows(this.#board, rootId, signal),
     'session/find': async ({ sessionId }, signal) => {
       const [rootId = sessionId, ...below] = await lineOf(this.#board, sessionId, signal);
@@ -251,6 +260,7 @@ export class Operations {
 
   async #follow(sessionId: string, followId: string, following: Following): Promise<void> {
     let error: OperationFailure | undefined;
+    const isRead = this.#board.roots.use(sessionId);
     try {
       for await (const event of following) {
         await this.#tell('session.event', { sessionId, followId, event });
@@ -258,6 +268,7 @@ export class Operations {
     } catch (thrown) {
       error = failureOf(thrown);
     }
+    isRead();
     this.#followings.delete(followId);
     if (this.#ended.signal.aborted) return;
     await this.#tell('follow.end', { sessionId, followId, ...(error && { error }) });
