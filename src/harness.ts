@@ -34,6 +34,7 @@ import type { SessionPersistence } from './session/store.ts';
 import { subagentIdentity } from './subagents/identity-projection.ts';
 import { closeSubagents, jobSupport, SubagentRuntime } from './subagents/runtime.ts';
 import type { SubagentEvents } from './subagents/runtime.ts';
+import { sessionSummary } from './subagents/summary-projection.ts';
 import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
@@ -96,7 +97,7 @@ export class Harness {
   readonly hooks: AgentHookChains;
   readonly sessions: Sessions;
   readonly sessionPersistence: SessionPersistence;
-  /** Values folded from logs; those of the library are `subagent` and `subagentTiming`. */
+  /** Values folded from logs; those of the library: `subagent`, `subagentTiming`, `sessionSummary`. */
   readonly sessionProjections: SessionProjections;
   readonly tools: ToolRegistry;
   readonly prompt: PromptRegistry;
@@ -249,6 +250,7 @@ export async function buildHarness(
   const sessions = new Sessions({ store, clock, logger, durability, patienceMs, projections });
   projections.register(subagentIdentity);
   projections.register(subagentTiming);
+  projections.register(sessionSummary);
   const entry = foldEntry();
   const offload = entry && new Offload({ entry, clock, logger });
   const coldFolds: ColdFolds = new ColdFolds({ sessions, projections, logger, offload });

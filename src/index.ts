@@ -12,7 +12,7 @@ export { connectControl, localControl } from './serve/connect-control.ts';
 export { serveHttp } from './serve/http.ts';
 export type { HttpOptions, HttpServer } from './serve/http.ts';
 export { serveStdio } from './serve/stdio.ts';
-export type { StdioServer } from './serve/stdio.ts';
+export type { StdioOptions, StdioServer } from './serve/stdio.ts';
 export { openControlSocket } from './serve/control-socket.ts';
 export type { ControlSocket } from './serve/control-socket.ts';
 export type {
@@ -114,6 +114,7 @@ export type {
 export type { ProviderEvents } from './subagents/registry.ts';
 export type { SubagentEvents, SubagentRuntime } from './subagents/runtime.ts';
 export type { SubagentIdentity } from './subagents/identity-projection.ts';
+export type { SessionSummary } from './subagents/summary-projection.ts';
 export type { SubagentTiming } from './subagents/timing-projection.ts';
 export type { SubagentToolConfig } from './subagent-tools/config.ts';
 export { controlTools } from './subagent-tools/control.ts';

@@ -26,9 +26,9 @@ const entries: readonly {
       checkStore connectControl finalOutput fork localControl observeRuntime openControlSocket openSqliteStore openaiCompatible serveHttp serveStdio settleRun spawn subagentTool textOf
       controlTools installSubagentTools jobTools reportSetup`),
     types: words(`
-      ControlClient ControlSocket HttpOptions HttpServer StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
+      ControlClient ControlSocket HttpOptions HttpServer StdioOptions StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
-      SessionRow SessionStatus TreeUpdate WaitingOn
+      SessionRow SessionStatus SessionSummary TreeUpdate WaitingOn
       AiSdkModel AiSdkProvider LifecycleEvents ProviderEvents SessionOutline SqliteStoreOptions SubagentRunEndInfo SubagentRunInfo SubagentStopReasonMap
       Agent AgentEvents AgentFailure AgentHandle AgentHookChains AgentHooks AgentLimits AgentMeta
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock

@@ -7,11 +7,12 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Harness } from '../harness.ts';
 import { KeyLock } from '../base/key-lock.ts';
+import { OpenedRoots } from './opened-roots.ts';
 import { threadQueue } from '../harness.ts';
 import type { Session } from '../session/session.ts';
 import { observeDelegations } from '../subagents/runtime.ts';
 import type { SessionStatus } from './session-status.ts';
-import { endOfTurn, sessionSummary } from './session-summary-projection.ts';
+import { endOfTurn } from '../subagents/summary-projection.ts';
 
 /** A run without an agent here: in no store, known from live events alone. */
 export interface ExternalRun {
@@ -44,6 +45,7 @@ export class Board {
   readonly harness: Harness;
   /** Of a session while it is made or opened by somebody outside. */
   readonly opening = new KeyLock<string>();
+  readonly roots: OpenedRoots;
   readonly externals = new Map<string, ExternalRun>();
   readonly counts: Counts = {
     turns: 0,
@@ -59,7 +61,7 @@ export class Board {
 
   constructor(harness: Harness) {
     this.harness = harness;
-    harness.sessionProjections.register(sessionSummary);
+    this.roots = new OpenedRoots(harness, this.opening, (id) => this.#hasLiveBelow(id));
     for (const session of harness.sessions.list()) this.#add(session);
     harness.on('session/created', ({ session }) => this.#add(session));
     harness.on('session/disposed', ({ session }) => this.#remove(session));
@@ -104,12 +106,15 @@ export class Board {
       // After a turn its loop looks whether there is more: that is still its work.
       return { status: agent.inbox.hasPending ? 'starting' : 'running' };
     }
-    const hasChildren = (this.#children.get(id)?.size ?? 0) > 0 || this.#hasExternal(id);
-    if (hasChildren) return { status: 'waiting', waitingOn: 'child', ...endOf(session) };
+    if (this.#hasLiveBelow(id)) return { status: 'waiting', waitingOn: 'child', ...endOf(session) };
     const end = endOf(session);
     // A child was made to be told something, which is on its way.
     const isNew = end.reason === undefined && session.header.parentSession !== undefined;
     return { status: isNew ? 'starting' : 'idle', ...end };
+  }
+
+  #hasLiveBelow(id: string): boolean {
+    return (this.#children.get(id)?.size ?? 0) > 0 || this.#hasExternal(id);
   }
 
   #hasExternal(id: string): boolean {

@@ -7,8 +7,12 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Harness } from '../harness.ts';
+import { boardOf } from './board.ts';
+import { IDLE_MS } from './opened-roots.ts';
 import { answerRoute, json } from './http-routes.ts';
 import { failureOf } from './operations.ts';
 
@@ -20,6 +24,10 @@ export interface HttpOptions {
   readonly port?: number;
   /** What clients show as `Authorization: Bearer …`. Absent: made here. */
   readonly token?: string;
+  /** As that of `serveStdio`. */
+  readonly idleMs?: number;
+  /** @internal */
+  readonly clock?: Clock;
 }
 
 /** A harness that is served over HTTP. It does not own the harness. */
@@ -45,6 +53,7 @@ const PARTING_MS = 1_000;
  */
 export async function serveHttp(harness: Harness, options: HttpOptions = {}): Promise<HttpServer> {
   const { host = '127.0.0.1', port = 0, token = randomBytes(24).toString('base64url') } = options;
+  const { idleMs = IDLE_MS, clock = systemClock } = options;
   if (token === '') throw new ArgumentError('The token of an HTTP server is not empty.');
   const closed = deferred<'shutdown' | 'closed'>();
   const ended = new AbortController();
@@ -67,9 +76,11 @@ export async function serveHttp(harness: Harness, options: HttpOptions = {}): Pr
       done();
     });
   });
+  const stop = boardOf(harness).roots.closeIdle(idleMs, clock);
   let closing: Promise<void> | undefined;
   const close = (why: 'shutdown' | 'closed'): Promise<void> => {
     closing ??= (async () => {
+      stop();
       ended.abort();
       const timer = setTimeout(() => server.closeAllConnections(), PARTING_MS);
       await new Promise<void>((done) => {

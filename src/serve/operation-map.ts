@@ -82,6 +82,14 @@ export interface OperationMap {
   };
   /** End all continuable children below a live session, and discard what waits for them. */
   'session/drain': { params: { readonly sessionId: string }; result: { readonly ended: number } };
+  /**
+   * Let go of a root that was opened from outside, once it has nothing to do: another process can
+   * own it then. What waits for it is kept. Refused for what the program itself opened.
+   */
+  'session/close': {
+    params: { readonly sessionId: string };
+    result: { readonly wasLive: boolean };
+  };
   /** Rows of all sessions, or of one and all below it, each in front of its children. */
   'session/list': { params: { readonly rootId?: string }; result: RowListing };
   /** Where a session is: whether it is known, live here, and what is above it. */
@@ -99,13 +107,16 @@ export interface OperationMap {
     params: { readonly sessionId: string; readonly from?: number; readonly limit?: number };
     result: { readonly events: readonly SessionEvent[]; readonly next?: number };
   };
-  /** Be told of the events of one log, as `session.event` with this `followId`, then `follow.end`. */
+  /**
+   * Be told of the events of one log, as `session.event` with this `followId`, then `follow.end`:
+   * all of it after the answer.
+   */
   'session/follow': {
     params: { readonly sessionId: string; readonly from?: number; readonly forever?: boolean };
     result: { readonly followId: string };
   };
   'session/unfollow': { params: { readonly followId: string }; result: Empty };
-  /** Be told of a whole tree: `tree.snapshot`, then `tree.event` as it happens. */
+  /** Be told of a whole tree, after the answer: `tree.snapshot`, then `tree.event` as it happens. */
   'tree/watch': { params: { readonly rootId?: string }; result: { readonly watchId: string } };
   'tree/unwatch': { params: { readonly watchId: string }; result: Empty };
   metrics: { params: Empty; result: Readonly<Record<string, number>> };

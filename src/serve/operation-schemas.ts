@@ -56,6 +56,7 @@ export const operationSchemas = {
   },
   'session/interrupt': ONE_SESSION,
   'session/drain': ONE_SESSION,
+  'session/close': ONE_SESSION,
   'session/list': MAYBE_ROOT,
   'session/find': ONE_SESSION,
   'session/read': {

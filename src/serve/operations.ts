@@ -3,6 +3,7 @@
  * checked before anything happens; what is asked for goes on until its connection is closed, and
  * what was told stays told.
  */
+import { setMaxListeners } from 'node:events';
 import {
   ArgumentError,
   HarnessError,
@@ -74,6 +75,8 @@ export class Operations {
     this.#onShutdown = onShutdown;
     this.#tell = told;
     this.#tooSlow = tooSlow;
+    // Each following listens to it.
+    setMaxListeners(0, this.#ended.signal);
   }
 
   /**
@@ -152,10 +155,15 @@ export class Operations {
       if (line !== undefined && line.length > 1) {
         return tell(board, sessionId, message, signal);
       }
-      const agent = await openRoot(board, sessionId, this.#rootOptions, signal);
-      // Before it is told: its own message is the first event that this connection sees.
-      this.#listenTo(agent.session);
-      return tellRoot(board, agent, message);
+      const told = board.roots.tell(sessionId);
+      try {
+        const agent = await openRoot(board, sessionId, this.#rootOptions, signal);
+        // Before it is told: its own message is the first event that this connection sees.
+        this.#listenTo(agent.session);
+        return await tellRoot(board, agent, message);
+      } finally {
+        told();
+      }
     },
     'session/cancel': async ({ sessionId }, signal) => {
       const agent = this.#board.harness.agents.get(sessionId as SessionId);
@@ -172,6 +180,10 @@ export class Operations {
     'session/drain': async ({ sessionId }, signal) => ({
       ended: await drain(this.#board, sessionId, signal),
     }),
+    'session/close': async ({ sessionId }, signal) => {
+      await headerAnywhere(this.#board, sessionId, signal);
+      return { wasLive: await this.#board.roots.close(sessionId, signal) };
+    },
     'session/list': ({ rootId }, signal) => listRows(this.#board, rootId, signal),
     'session/find': async ({ sessionId }, signal) => {
       const [rootId = sessionId, ...below] = await lineOf(this.#board, sessionId, signal);
@@ -207,7 +219,8 @@ export class Operations {
       const following = this.#board.harness.sessions.follow(sessionId as SessionId, options);
       const followId = newId();
       this.#followings.set(followId, following);
-      void this.#follow(sessionId, followId, following);
+      // In a turn of its own: the answer goes out before all that is told.
+      setImmediate(() => void this.#follow(sessionId, followId, following));
       return { followId };
     },
     'session/unfollow': async ({ followId }) => {
@@ -247,6 +260,7 @@ export class Operations {
 
   async #follow(sessionId: string, followId: string, following: Following): Promise<void> {
     let error: OperationFailure | undefined;
+    const isRead = this.#board.roots.use(sessionId);
     try {
       for await (const event of following) {
         await this.#tell('session.event', { sessionId, followId, event });
@@ -254,6 +268,7 @@ export class Operations {
     } catch (thrown) {
       error = failureOf(thrown);
     }
+    isRead();
     this.#followings.delete(followId);
     if (this.#ended.signal.aborted) return;
     await this.#tell('follow.end', { sessionId, followId, ...(error && { error }) });

@@ -26,6 +26,7 @@ import type {
   OperationParams,
   OperationResult,
 } from './operation-map.ts';
+import { readingOf } from './reading.ts';
 import { RpcPeer, RpcRefusal } from './rpc-peer.ts';
 import type { RpcPeerOptions } from './rpc-peer.ts';
 
@@ -55,10 +56,6 @@ class PeerClient implements ControlClient {
   readonly #listeners = new Map<string, Set<Listener>>();
   /** What is read, by the id under which it is told. */
   readonly #reading = new Map<string, Incoming<unknown>>();
-  /** Told before it was known who reads it: the answer and this came in one piece. */
-  readonly #early: { readonly id: string; readonly name: string; readonly params: object }[] = [];
-  /** Readings whose ids are not known yet. */
-  #beginning = 0;
   #full = 0;
 
   constructor(streams: Pick<RpcPeerOptions, 'input' | 'output'>) {
@@ -88,7 +85,7 @@ class PeerClient implements ControlClient {
       return (await raceSignal(answer, signal)) as OperationResult<M>;
     } catch (error) {
       this.#peer.forget(id);
-      throw error instanceof RpcRefusal ? revived(error) : error;
+      return rethrow(error);
     }
   }
 
@@ -109,18 +106,21 @@ class PeerClient implements ControlClient {
       ...options
     }: { readonly from?: number; readonly forever?: boolean; readonly signal?: AbortSignal } = {},
   ): AsyncIterableIterator<SessionEvent> {
-    return this.#read<SessionEvent>(signal, {
-      begin: async () =>
-        (await this.call('session/follow', { sessionId, ...options }, signal && { signal }))
-          .followId,
-      end: (followId) => this.call('session/unfollow', { followId }),
-    });
+    return this.#read<SessionEvent, 'session/follow'>(
+      'session/follow',
+      { sessionId, ...options },
+      signal,
+      {
+        idOf: ({ followId }) => followId,
+        end: (followId) => this.call('session/unfollow', { followId }),
+      },
+    );
   }
 
   watch({ rootId, signal }: { readonly rootId?: string; readonly signal?: AbortSignal } = {}) {
     const params = rootId === undefined ? {} : { rootId };
-    return this.#read<TreeUpdate>(signal, {
-      begin: async () => (await this.call('tree/watch', params, signal && { signal })).watchId,
+    return this.#read<TreeUpdate, 'tree/watch'>('tree/watch', params, signal, {
+      idOf: ({ watchId }) => watchId,
       end: (watchId) => this.call('tree/unwatch', { watchId }),
     });
   }
@@ -133,43 +133,40 @@ class PeerClient implements ControlClient {
     return this.close();
   }
 
-  async *#read<T>(
+  #read<T, M extends OperationName>(
+    method: M,
+    params: OperationParams<M>,
     signal: AbortSignal | undefined,
-    { begin, end }: { begin(): Promise<string>; end(id: string): Promise<unknown> },
-  ): AsyncGenerator<T, undefined> {
+    of: { idOf(result: OperationResult<M>): string; end(id: string): Promise<unknown> },
+  ): AsyncIterableIterator<T, undefined> {
     const incoming = new Incoming<T>((isFull) => this.#flow(isFull));
     let id: string | undefined;
-    this.#beginning++;
-    try {
-      id = await begin();
-      this.#reading.set(id, incoming as Incoming<unknown>);
-      for (const { name, params } of this.#early.filter((early) => early.id === id)) {
-        this.#told(name, params);
-      }
-    } finally {
-      if (--this.#beginning === 0) this.#early.length = 0;
-    }
-    try {
-      for (;;) {
-        const next = await incoming.next(signal);
-        if (next === undefined) return undefined;
-        yield next.value;
-      }
-    } finally {
-      this.#reading.delete(id);
-      incoming.close();
-      // Gone already, when the connection is.
-      await end(id).catch(() => {});
-    }
+    let isLeft = false;
+    // Its answer is not waited for: another reading may hold the connection up. It fails when the
+    // connection is gone, and all of this with it.
+    const endThere = (known: string): void => void of.end(known).catch(() => {});
+    const begin = async (): Promise<void> => {
+      const { answer } = this.#peer.request(method, params, (result) => {
+        id = of.idOf(result as OperationResult<M>);
+        if (isLeft) endThere(id);
+        else this.#reading.set(id, incoming as Incoming<unknown>);
+      });
+      await answer.catch(rethrow);
+    };
+    const end = (): void => {
+      isLeft = true;
+      if (id !== undefined && this.#reading.delete(id)) endThere(id);
+    };
+    return readingOf(incoming, { begin, end, signal });
   }
 
   #told(name: string, params: object): void {
     const { followId, watchId } = params as { followId?: string; watchId?: string };
     const id = followId ?? watchId;
     if (id !== undefined) {
+      // What is told of a reading comes after its answer; nobody reads any more of any other.
       const incoming = this.#reading.get(id);
-      if (incoming === undefined && this.#beginning > 0) this.#early.push({ id, name, params });
-      else if (incoming !== undefined) deliver(incoming, name as NotificationName, params);
+      if (incoming !== undefined) deliver(incoming, name as NotificationName, params);
     }
     for (const listener of this.#listeners.get(name) ?? []) listener(params as never);
   }
@@ -209,6 +206,10 @@ function errorOf({ code, message }: OperationFailure): HarnessError {
   if (isOf(SUBAGENT_ERROR_CODES)) return new SubagentError(code as SubagentErrorCode, message);
   if (isOf(PROTOCOL_ERROR_CODES)) return new ProtocolError(code as ProtocolErrorCode, message);
   return new HarnessError(code, message);
+}
+
+function rethrow(error: unknown): never {
+  throw error instanceof RpcRefusal ? revived(error) : error;
 }
 
 function revived({ error: { code, message, data } }: RpcRefusal): HarnessError {

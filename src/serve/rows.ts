@@ -2,18 +2,13 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { SessionPersistence } from '../session/store.ts';
-import type { SubagentIdentity } from '../subagents/identity-projection.ts';
 import type { Board } from './board.ts';
 import type { RowDiagnostic, RowListing, SessionRow } from './operation-map.ts';
-import type { SessionSummary } from './session-summary-projection.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { sessionOf } from './board.ts';
+import { NOTHING_SHOWN, readCold, shownIn } from './cold-rows.ts';
+import type { Shown, Unshown } from './cold-rows.ts';
 import { withBelow } from '../session/offline.ts';
-import { subagentIdentity } from '../subagents/identity-projection.ts';
-import { sessionSummary } from './session-summary-projection.ts';
-
-/** Logs that are asked for at once. */
-const READ_AT_ONCE = 16;
 
 /**
  * Rows of all sessions and external runs, or of one and all below it; a session that is made or
@@ -38,21 +33,16 @@ export async function listRows(
     const damaged = (row: RowDiagnostic): unknown => diagnostics.push(row);
     const stored = await storedHeaders(board, rootId, signal, damaged);
     const cold = stored.filter(({ id }) => sessionOf(harness, id) === undefined);
-    let next = 0;
-    const read = async (): Promise<void> => {
-      for (let header = cold[next++]; header !== undefined; header = cold[next++]) {
-        const row = await coldRow(board, header, signal);
-        if (row === undefined) continue;
-        if ('mode' in row) rows.set(row.id, row);
-        else diagnostics.push(row);
-      }
+    const note = (header: SessionHeader, found: Shown | Unshown): void => {
+      const row = coldRow(header, found);
+      if ('mode' in row) rows.set(row.id, row);
+      else diagnostics.push(row);
     };
-    await Promise.all(Array.from({ length: READ_AT_ONCE }, read));
+    await readCold(harness, cold, signal, note);
     for (const id of ended) {
       ended.delete(id);
       const header = await headerOf(harness.sessionPersistence, id, signal);
-      const row = header && (await coldRow(board, header, signal));
-      if (row !== undefined && 'mode' in row) rows.set(id, row);
+      if (header !== undefined) await readCold(harness, [header], signal, note);
     }
   } finally {
     off();
@@ -98,13 +88,14 @@ async function storedHeaders(
   return all.filter(({ id }) => below.has(id));
 }
 
-/** Of one that is stored. */
+/** Of one that is stored; its log is not read where the store can do without. */
 export async function headerOf(
   store: SessionPersistence,
   id: SessionId,
   signal: AbortSignal,
 ): Promise<SessionHeader | undefined> {
   try {
+    if (store.headerOf !== undefined) return await store.headerOf(id, signal);
     return (await store.inspect(id, signal)).header;
   } catch (error) {
     if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return undefined;
@@ -112,20 +103,10 @@ export async function headerOf(
   }
 }
 
-interface Shown {
-  readonly identity: SubagentIdentity;
-  readonly summary: SessionSummary | undefined;
-}
-
-const shownIn = (values: Readonly<Record<string, unknown>>): Shown => ({
-  identity: (values[subagentIdentity.key] ?? null) as SubagentIdentity,
-  summary: values[sessionSummary.key] as SessionSummary | undefined,
-});
-
 function liveRow(board: Board, session: NonNullable<ReturnType<typeof sessionOf>>): SessionRow {
-  let shown: Shown = { identity: null, summary: undefined };
+  let shown: Shown = NOTHING_SHOWN;
   try {
-    shown = shownIn(board.harness.sessionProjections.snapshot(session).values);
+    shown = shownIn(session.header, board.harness.sessionProjections.snapshot(session).values);
   } catch {
     // A unit of somebody else's that fails: the row has what does not come from its log.
   }
@@ -133,30 +114,19 @@ function liveRow(board: Board, session: NonNullable<ReturnType<typeof sessionOf>
   return { ...rowOf(session.header, shown, label), live: true, ...board.statusOf(session) };
 }
 
-async function coldRow(
-  board: Board,
-  header: SessionHeader,
-  signal: AbortSignal,
-): Promise<SessionRow | RowDiagnostic | undefined> {
-  const { id, parentSession: parentId } = header;
-  try {
-    const { values } = await board.harness.sessionProjections.read(id, signal);
-    const shown = shownIn(values);
-    const { reason, failure } = shown.summary ?? {};
-    return {
-      ...rowOf(header, shown, undefined),
-      live: false,
-      status: 'settled',
-      ...(reason === undefined ? {} : { reason }),
-      ...(failure === undefined ? {} : { failure }),
-    };
-  } catch (error) {
-    signal.throwIfAborted();
-    const code = error instanceof StoreError ? error.code : undefined;
-    if (code === 'SESSION_NOT_FOUND') return undefined;
-    const reason = code === undefined || code === 'STORE_CORRUPT' ? 'corrupt' : 'unavailable';
-    return { id, ...(parentId === undefined ? {} : { parentId }), reason };
+function coldRow(header: SessionHeader, found: Shown | Unshown): SessionRow | RowDiagnostic {
+  if (typeof found === 'string') {
+    const { id, parentSession: parentId } = header;
+    return { id, ...(parentId === undefined ? {} : { parentId }), reason: found };
   }
+  const { reason, failure } = found.summary;
+  return {
+    ...rowOf(header, found, undefined),
+    live: false,
+    status: 'settled',
+    ...(reason === undefined ? {} : { reason }),
+    ...(failure === undefined ? {} : { failure }),
+  };
 }
 
 function rowOf(
@@ -166,7 +136,7 @@ function rowOf(
 ): Omit<SessionRow, 'live' | 'status'> {
   const { id, parentSession: parentId, delegationDepth: depth = 0, createdAt } = header;
   const label = identity?.label ?? delegation;
-  const { workedMs = 0, since, tokens, line = '' } = summary ?? {};
+  const { workedMs, since, tokens, line } = summary;
   const lastLine = line.trim();
   return {
     id,
@@ -225,7 +195,7 @@ function inOrder(rows: readonly SessionRow[], rootId: string | undefined): reado
     if (seen.has(row.id)) continue;
     seen.add(row.id);
     listed.push(row);
-    waiting.push(...(children.get(row.id) ?? []).toReversed());
+    for (const child of (children.get(row.id) ?? []).toReversed()) waiting.push(child);
   }
   return listed;
 }

@@ -44,9 +44,13 @@ const PARTING_MS = 1_000;
 
 type Id = string | number;
 
+interface Pending extends Deferred<unknown> {
+  readonly onResult: ((result: unknown) => void) | undefined;
+}
+
 export class RpcPeer {
   readonly #options: RpcPeerOptions;
-  readonly #pending = new Map<Id, Deferred<unknown>>();
+  readonly #pending = new Map<Id, Pending>();
   readonly #closed = deferred<void>();
   readonly #decoder = new StringDecoder('utf8');
   #line = '';
@@ -82,11 +86,18 @@ export class RpcPeer {
     return this.#closed.promise;
   }
 
-  /** @throws {RpcRefusal} (rejects) as the other end answers; `ProtocolError` when it is gone */
-  request(method: string, params: unknown): { readonly id: Id; readonly answer: Promise<unknown> } {
+  /**
+   * @param onResult called with the result before anything else of the other end is read
+   * @throws {RpcRefusal} (rejects) as the other end answers; `ProtocolError` when it is gone
+   */
+  request(
+    method: string,
+    params: unknown,
+    onResult?: (result: unknown) => void,
+  ): { readonly id: Id; readonly answer: Promise<unknown> } {
     // Unpredictable: a line of something else is no answer to it.
     const id = newId();
-    const pending = deferred<unknown>();
+    const pending: Pending = { ...deferred<unknown>(), onResult };
     pending.promise.catch(() => {});
     if (this.#isEnded) pending.reject(gone());
     else {
@@ -215,8 +226,10 @@ export class RpcPeer {
   #settle({ id, result, error }: { id: Id; result?: unknown; error?: unknown }): void {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
-    if (error === undefined || error === null) pending?.resolve(result);
-    else pending?.reject(new RpcRefusal(error as RpcError));
+    if (error === undefined || error === null) {
+      pending?.onResult?.(result);
+      pending?.resolve(result);
+    } else pending?.reject(new RpcRefusal(error as RpcError));
   }
 
   #refuse(code: number, message: string, id: Id | null = null): Promise<void> {

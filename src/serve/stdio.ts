@@ -1,7 +1,25 @@
 import type { Readable, Writable } from 'node:stream';
+import { systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Harness } from '../harness.ts';
+import { boardOf } from './board.ts';
+import { IDLE_MS } from './opened-roots.ts';
 import { serveConnection } from './served-connection.ts';
+
+/** Where to serve, and for how long what is idle is held. */
+export interface StdioOptions {
+  readonly input?: Readable;
+  readonly output?: Writable;
+  /**
+   * How long a root that was opened from outside is idle, and followed by nobody, before it is let
+   * go of, so that another process can own it; it is opened again by the next that is sent to it.
+   * Default 5 minutes; `Infinity`: never. It may stay longer by a quarter of that.
+   */
+  readonly idleMs?: number;
+  /** @internal */
+  readonly clock?: Clock;
+}
 
 /** A harness that is served over a pair of streams. It does not own the harness. */
 export interface StdioServer {
@@ -18,8 +36,14 @@ export interface StdioServer {
  */
 export function serveStdio(
   harness: Harness,
-  { input = process.stdin, output = process.stdout }: { input?: Readable; output?: Writable } = {},
+  {
+    input = process.stdin,
+    output = process.stdout,
+    idleMs = IDLE_MS,
+    clock = systemClock,
+  }: StdioOptions = {},
 ): StdioServer {
+  const stop = boardOf(harness).roots.closeIdle(idleMs, clock);
   const closed = deferred<'shutdown' | 'end'>();
   let why: 'shutdown' | 'end' = 'end';
   const peer = serveConnection(
@@ -33,6 +57,9 @@ export function serveStdio(
     },
     { input, output },
   );
-  void peer.closed.then(() => closed.resolve(why));
+  void peer.closed.then(() => {
+    stop();
+    closed.resolve(why);
+  });
   return { closed: closed.promise, close: () => peer.close() };
 }

@@ -26,7 +26,7 @@ const USER = { kind: 'user' } as const;
  * @throws what `agents.create` and `agents.resume` throw
  */
 export async function openRoot(
-  { harness, opening }: Board,
+  { harness, opening, roots }: Board,
   id: string,
   options: RootOptions | undefined,
   signal: AbortSignal,
@@ -35,16 +35,19 @@ export async function openRoot(
     const live = harness.agents.get(id as SessionId);
     if (live !== undefined) return live;
     if (options === undefined || (await harness.sessions.isStored(id as SessionId))) {
-      return (await harness.agents.resume(id, { signal })).agent;
+      const handle = await harness.agents.resumeManaged(id, { signal });
+      roots.add(handle);
+      return handle.agent;
     }
     const { cwd, ...agentOptions } = options;
-    const { agent } = await harness.agents.create({
+    const handle = await harness.agents.createManaged({
       sessionId: id,
       ...(agentOptions.provider === undefined ? {} : { agentOptions }),
       meta: cwd === undefined ? {} : { cwd },
       signal,
     });
-    return agent;
+    roots.add(handle);
+    return handle.agent;
   });
 }
 
@@ -74,11 +77,16 @@ export async function tell(
   signal: AbortSignal,
 ): Promise<{ readonly messageId: string }> {
   const [root = id, ...below] = await lineOf(board, id, signal);
-  const top = await openRoot(board, root, undefined, signal);
-  if (below.length === 0) return tellRoot(board, top, message);
-  const chain = below as SessionId[];
-  const { content } = message;
-  return reachChild(board.harness.subagents, top, chain, content, { source: USER, signal });
+  const told = board.roots.tell(root);
+  try {
+    const top = await openRoot(board, root, undefined, signal);
+    if (below.length === 0) return await tellRoot(board, top, message);
+    const chain = below as SessionId[];
+    const { content } = message;
+    return await reachChild(board.harness.subagents, top, chain, content, { source: USER, signal });
+  } finally {
+    told();
+  }
 }
 
 /** Stop the open turn of a session; what waits for it stays. Returns whether there was one. */

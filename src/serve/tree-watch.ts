@@ -33,9 +33,13 @@ export class TreeWatch {
     this.#stop = observeRuntime(board.harness, (event) => this.#push(event));
   }
 
-  /** The first snapshot is read before this resolves. @throws as `listRows` */
+  /**
+   * The first snapshot is read before this resolves, and told in a later turn of the loop.
+   * @throws as `listRows`
+   */
   async begin(): Promise<void> {
-    void this.#run(await this.#rows());
+    const first = await this.#rows();
+    setImmediate(() => void this.#run(first));
   }
 
   async #rows(): Promise<RowListing> {
@@ -82,7 +86,7 @@ export class TreeWatch {
   async #run(first: RowListing): Promise<void> {
     const watchId = this.#watchId;
     const { signal } = this.#ended;
-    await this.#tell('tree.snapshot', { watchId, ...first });
+    if (!signal.aborted) await this.#tell('tree.snapshot', { watchId, ...first });
     while (!signal.aborted) {
       if (this.#hasOverflown) {
         await this.#tell('tree.overflow', { watchId });

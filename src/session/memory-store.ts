@@ -79,6 +79,11 @@ export class MemoryStore implements SessionPersistence {
     return { header, events: [...events] };
   }
 
+  async headerOf(id: SessionId, signal?: AbortSignal): Promise<SessionHeader> {
+    signal?.throwIfAborted();
+    return this.#find(id).header;
+  }
+
   async inspectPacked(id: SessionId, signal?: AbortSignal): Promise<PackedSession> {
     signal?.throwIfAborted();
     const { header, events } = this.#find(id);

@@ -123,6 +123,11 @@ export class SqliteStore implements SessionPersistence {
     return { header, events: await this.#events(id, row, { from: 0, end: row.length, signal }) };
   }
 
+  async headerOf(id: SessionId, signal?: AbortSignal): Promise<SessionHeader> {
+    signal?.throwIfAborted();
+    return decodeHeader(id, (await seek(this.#file, id)).header);
+  }
+
   async inspectPacked(id: SessionId, signal?: AbortSignal): Promise<PackedSession> {
     signal?.throwIfAborted();
     const row = await seek(this.#file, id);

@@ -136,6 +136,8 @@ export interface SessionPersistence {
     ids: readonly SessionId[],
     signal?: AbortSignal,
   ): Promise<ReadonlyMap<SessionId, Checkpoint>>;
+  /** The header that `inspect` gives, without its log. Absent: `inspect` is asked. */
+  headerOf?(id: SessionId, signal?: AbortSignal): Promise<SessionHeader>;
   /** As `inspect`, for whoever unpacks the events elsewhere. Absent: `inspect` is asked. */
   inspectPacked?(id: SessionId, signal?: AbortSignal): Promise<PackedSession>;
   /**

@@ -42,6 +42,7 @@ const reserved = new Set(codesOf('Reserved'));
 const NO_CODES: ReadonlySet<string> = new Set(
   [
     'APPLY',
+    'GET',
     'HANDLER',
     'RAW',
     'FETCH',

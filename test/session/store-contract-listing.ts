@@ -52,6 +52,17 @@ export function listingContract(make: () => Made): void {
     expect(found).toEqual(header('aaa', { parentSession: SessionId('aa') }));
   }); // prettier-ignore
 
+  it('gives the header of one session by itself', async () => {
+    await using t = open();
+    await family(t.store, { a: undefined, b: 'a' });
+    expect(await t.store.headerOf(SessionId('b'))).toEqual(header('b', { parentSession: SessionId('a') }));
+    for (const id of ids('none', 'a\0')) {
+      await expect(t.store.headerOf(id)).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    }
+    const reason = new Error('Enough.');
+    await expect(t.store.headerOf(SessionId('a'), AbortSignal.abort(reason))).rejects.toBe(reason);
+  }); // prettier-ignore
+
   it('lists what is below one that it does not hold', async () => {
     await using t = open();
     await family(t.store, { child: 'gone' });
