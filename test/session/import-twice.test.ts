@@ -117,3 +117,17 @@ describe('the same lines, imported by two processes at once', () => {
     expect(await idsIn(files)).toEqual([a]);
   });
 });
+
+it('lines that this process reads already are refused until that has ended', async () => {
+  await using files = tempStore();
+  const lines = await someLines();
+  const { sessions } = another(files);
+  const first = held(lines, A_IS_WRITTEN);
+  const importing = codeOf(sessions.importLines(first.lines));
+  await first.begun.wait();
+  expect(await codeOf(sessions.importLines(lines))).toBe('INVALID_ARGUMENT');
+  first.goOn.open();
+  await importing;
+  expect(await idsIn(files)).toEqual([a, b]);
+  expect((await sessions.importLines(lines)).size).toBe(2);
+});

@@ -108,12 +108,13 @@ function changed(type: string, nth: number, path: Path, value: unknown): readonl
 }
 
 /** What import, check and resume say of a log that is in a store. */
-async function verdicts(events: readonly SessionEvent[]) {
+async function verdicts(events: readonly SessionEvent[], seedLength = 0) {
   const { sessions, store } = setup();
-  await store.append([{ id: a, epoch: FIRST_EPOCH, header: header('a'), events }]);
+  const head = header('a', seedLength === 0 ? {} : { seedLength });
+  await store.append([{ id: a, epoch: FIRST_EPOCH, header: head, events }]);
   const lines = [
     { format: 'subagent-runtime/sessions', version: 1, sessions: [a] },
-    { header: header('a') },
+    { header: head },
     ...events,
     { end: { session: a, events: events.length } },
   ].map((line) => JSON.stringify(line));
@@ -230,5 +231,15 @@ describe('a log that import takes is sound, and can be resumed', () => {
     expect(String(imported)).toMatch(/do not wait/);
     const refused = { findings: ['broken-log'], isDamaged: true, resumed: 'INVALID_ARGUMENT' };
     expect(rest).toEqual(refused);
+  });
+
+  it('and what another session put into its inbox does not wait in this one', async () => {
+    const events = everything();
+    const first = events.findIndex(({ type }) => type === splice);
+    const { imported, ...rest } = await verdicts(events, first + 1);
+    expect(String(imported)).toMatch(/do not wait/);
+    const refused = { findings: ['broken-log'], isDamaged: true, resumed: 'INVALID_ARGUMENT' };
+    expect(rest).toEqual(refused);
+    expect((await verdicts(events, first + 2)).imported).toBeUndefined();
   });
 });
