@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { ContentBlock, UserMessage } from '../protocol/content.ts';
 import { toErrorRecord } from '../protocol/error-record.ts';
 import type { ToolOutcome } from '../protocol/host-services.ts';
@@ -27,6 +28,8 @@ export class ToolBody {
     this.#tool = tool;
     this.#turnSignal = turnSignal;
     this.#onAbort = () => this.#controller.abort(turnSignal.reason);
+    // One for all that runs in this turn, however many that are.
+    setMaxListeners(0, turnSignal);
     turnSignal.addEventListener('abort', this.#onAbort, { once: true });
     this.#context = {
       agent,

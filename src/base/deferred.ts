@@ -30,7 +30,6 @@ export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
   const release = (): void => undo.forEach((run) => run());
   for (const source of sources) {
     if (source === undefined) continue;
-    letManyListen(source);
     const onAbort = (): void => controller.abort(source.reason);
     if (source.aborted) onAbort();
     try {
@@ -48,6 +47,7 @@ export function joinSignals(sources: readonly (AbortSignal | undefined)[]): {
  * function, which lets go of it, never throws: whoever calls that has settled what it does.
  */
 export function listenForAbort(signal: AbortSignal, onAbort: () => void): () => void {
+  letManyListen(signal);
   signal.addEventListener('abort', onAbort, { once: true });
   return () => {
     try {

@@ -11,6 +11,7 @@ import { toErrorRecord } from '../../protocol/error-record.ts';
 import { WorkerError } from '../../protocol/errors.ts';
 import { census } from './census.ts';
 import type { Clock } from './clock.ts';
+import { listenForAbort } from './deferred.ts';
 import type { Logger } from './logger.ts';
 import { Slots } from './slots.ts';
 
@@ -89,7 +90,7 @@ export class Offload {
       stop.abort();
     });
     this.#stops.add(onAbort);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const release = signal && listenForAbort(signal, onAbort);
     try {
       const run = { signal: stop.signal, transferList: [...transfer] };
       return (await pool.run(job, run)) as T;
@@ -104,7 +105,7 @@ export class Offload {
     } finally {
       timer.cancel();
       this.#stops.delete(onAbort);
-      signal?.removeEventListener('abort', onAbort);
+      release?.();
     }
   }
 

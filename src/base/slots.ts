@@ -1,3 +1,5 @@
+import { listenForAbort } from './deferred.ts';
+
 /** At most so many at once; the others wait for their turn, in the order they came. */
 export class Slots {
   readonly #count: number;
@@ -34,11 +36,11 @@ export class Slots {
       };
       const begin = (): void => {
         this.#waiting.delete(begin);
-        signal?.removeEventListener('abort', onAbort);
+        release?.();
         resolve();
       };
       this.#waiting.add(begin);
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const release = signal && listenForAbort(signal, onAbort);
     });
   }
 }

@@ -1,4 +1,4 @@
-/** Looks at all that a store holds, and says what is wrong with it. Changes nothing. */
+/** Looks at all that a store holds, and says what is wrong with it. Changes nothing of that. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
@@ -13,8 +13,8 @@ const PAGE = 256;
 
 /**
  * Check a store: an SQLite file by its path, also one that another process has open, or a store
- * of your own as far as its methods tell. Nothing is written, no file is made beside it, and
- * nothing is taken over. SQLite keeps no checksums: words that were altered where they stand, so
+ * of your own as far as its methods tell. Nothing of what is stored is changed, and nothing is
+ * taken over; beside a file that is in use, what its user would clear away may be cleared away. SQLite keeps no checksums: words that were altered where they stand, so
  * that they are words still, are not found.
  *
  * @throws {StoreError} when it is no store, or cannot be opened

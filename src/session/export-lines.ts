@@ -47,7 +47,7 @@ interface ExportOptions {
 
 /** @throws {ArgumentError} */
 export function exportLines(
-  sessions: Pick<Offline, 'store' | 'list' | 'onRemoved'>,
+  sessions: Pick<Offline, 'store' | 'list' | 'get' | 'onRemoved'>,
   what: ExportedSessions,
   options: ExportOptions,
 ): AsyncIterable<string> {
@@ -69,19 +69,18 @@ export function exportLines(
 const line = (value: object): string => `${JSON.stringify(value)}\n`;
 
 async function* linesOf(
-  { store, list, onRemoved }: Pick<Offline, 'store' | 'list' | 'onRemoved'>,
+  { store, list, get, onRemoved }: Pick<Offline, 'store' | 'list' | 'get' | 'onRemoved'>,
   what: readonly SessionId[] | SessionId,
   { signal, onDamaged }: ExportOptions,
 ): AsyncGenerator<string, void, void> {
   const removed = new Set<SessionId>();
   const stopWatching = onRemoved((id) => removed.add(id));
   try {
-    const live = new Map(list().map((session) => [session.id, session]));
     const headers = new Map<SessionId, SessionHeader>();
     const damaged = new Map<SessionId, DamagedSession>();
     const stored = await store.list(signal, (session) => void damaged.set(session.id, session));
     for (const header of stored) headers.set(header.id, header);
-    for (const { id, header } of live.values()) headers.set(id, header);
+    for (const { id, header } of list()) headers.set(id, header);
     const all = [...headers.values(), ...damaged.values()];
     const ids = typeof what === 'string' ? withBelow(what, all) : what;
     const missing = ids.find((id) => !headers.has(id) && !damaged.has(id));
@@ -92,11 +91,17 @@ async function* linesOf(
       sessions: ids,
     } satisfies ExportLines['first']);
     for (const id of ids) {
+      // A session of this id that came after it is another one, whatever its log says.
+      const assertThere = (): void => {
+        if (removed.has(id)) throw notFound(id);
+      };
+      assertThere();
       let damage = damaged.get(id);
-      const header = headers.get(id);
+      // As it is now that its turn comes: it may have left since the start, or come back.
+      const live = get(id);
+      const header = live?.header ?? headers.get(id);
       if (header !== undefined) {
-        const reading = { live: live.get(id), isRemoved: () => removed.has(id), signal };
-        damage = yield* linesOfOne(store, header, reading);
+        damage = yield* linesOfOne(store, header, { live, assertThere, signal });
       }
       if (damage === undefined) continue;
       onDamaged?.(damage);
@@ -110,7 +115,8 @@ async function* linesOf(
 
 interface Reading {
   readonly live: Session | undefined;
-  isRemoved(): boolean;
+  /** @throws {StoreError} `SESSION_NOT_FOUND` once it was removed */
+  assertThere(): void;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -122,7 +128,7 @@ async function* linesOfOne(
 ): AsyncGenerator<string, DamagedSession | undefined, void> {
   const { id, createdAt, parentSession, seedLength = 0 } = header;
   yield line({ header } satisfies ExportLines['header']);
-  const check = new LogCheck();
+  const check = new LogCheck(seedLength);
   try {
     for await (const page of pagesOf(store, id, reading)) {
       for (const event of page) {
@@ -133,6 +139,8 @@ async function* linesOfOne(
     }
     if (seedLength > check.length) throw unfit(id, 'it is shorter than what it inherited');
   } catch (error) {
+    // What is not there any more is not damaged.
+    reading.assertThere();
     if (!(error instanceof StoreError) || !DAMAGE.includes(error.code)) throw error;
     return { id, createdAt, ...(parentSession && { parentSession }), error };
   }
@@ -149,19 +157,19 @@ const unfit = (id: SessionId, problem: string): StoreError =>
 async function* pagesOf(
   store: Offline['store'],
   id: SessionId,
-  { live, isRemoved, signal }: Reading,
+  { live, assertThere, signal }: Reading,
 ): AsyncGenerator<readonly SessionEvent[], void, void> {
   const end = live?.seq ?? 0;
   let last: SessionEvent | undefined;
   for (let seq = 0; ; seq = (last?.seq ?? -1) + 1) {
     if (seq > 0) await nextTick();
     if (signal?.aborted === true) throw signal.reason;
+    assertThere();
     let page = live?.eventsFrom(seq, Math.min(seq + PAGE, end));
     if (page === undefined) {
       const before = last === undefined ? 0 : 1;
       const read = await store.readFrom(id, seq - before, signal, before + PAGE);
-      // A session of this id that came after it is another one, whatever its log says.
-      if (isRemoved()) throw notFound(id);
+      assertThere();
       if (last !== undefined) assertSameLog(id, last, read[0]);
       page = read.slice(before);
     }

@@ -6,12 +6,13 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
-import type { End, LogWatches, Watch } from './log-watches.ts';
+import type { End, LogWatches, StoredLog, Watch } from './log-watches.ts';
 import type { Session } from './session.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import { joinSignals, raceSignal } from '../base/deferred.ts';
 import { assertSameLog } from './same-log.ts';
+import { notFound } from './store-rules.ts';
 
 /** From which event, until when. */
 export interface FollowOptions {
@@ -65,6 +66,8 @@ class Follower implements Following {
   /** Of the stored ones, those that were read and not given. */
   #page: readonly SessionEvent[] = [];
   #inPage = 0;
+  /** The log that was there when this began: what is imported later under its id is another. */
+  readonly #log: StoredLog;
   /** The life that is followed, until all of it is given. */
   #session: Session | undefined;
   /** The life of which it is known that its log is the one that was begun. */
@@ -83,6 +86,7 @@ class Follower implements Following {
     this.#signal = options.signal;
     // Now and not with the first read: that may be after its end.
     this.#session = watches.find(id);
+    this.#log = watches.logOf(id);
   }
 
   [Symbol.asyncIterator](): this {
@@ -139,6 +143,8 @@ class Follower implements Following {
     for (;;) {
       if (this.#inPage < this.#page.length) return this.#page[this.#inPage++];
       this.#page = [];
+      // Of a life that is over all is given, whatever became of what was stored.
+      if (this.#session === undefined) this.#assertThere();
       // From the live log as soon as there is one: it holds all that is stored.
       this.#session ??= this.#watches.find(this.#id);
       if (this.#session !== undefined) {
@@ -154,6 +160,10 @@ class Follower implements Following {
         return undefined;
       }
     }
+  }
+
+  #assertThere(): void {
+    if (this.#log.isRemoved) throw notFound(this.#id);
   }
 
   #assertKnown(session: Session): void {
@@ -193,6 +203,7 @@ class Follower implements Following {
       const read = await this.#until((signal) =>
         store.readFrom(this.#id, this.#seq - before, signal, before + PAGE),
       );
+      this.#assertThere();
       this.#assertGoesOn(read);
       this.#page = read.slice(before);
     } catch (error) {

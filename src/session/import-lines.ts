@@ -1,7 +1,8 @@
 /**
  * Sessions from JSON Lines. Nothing of a line is believed: each is checked before the next is
  * read. A session is written in one transaction once its end was read, and held until all are:
- * when the import fails, all that it wrote is taken back.
+ * when the import fails, all that it wrote is taken back. One that is there already is held as
+ * long: whoever wrote it cannot take it back any more, and whoever still might holds it.
  */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { SessionId } from '../../protocol/ids.ts';
@@ -42,6 +43,8 @@ const AT_A_TIME = 64 * 1024;
 const LINE_WEIGHT = 256;
 /** Sessions given back, or taken back, in one transaction. */
 const AT_ONCE = 32;
+/** What a renewal of a session that is another's, or nobody's any more, fails with. */
+const LOST: readonly string[] = ['STALE_EPOCH', 'SESSION_NOT_FOUND'];
 /** Sessions that a message names. */
 const NAMED = 20;
 
@@ -83,7 +86,7 @@ export async function importLines(
     await reading.takeBack(error);
     throw error;
   } finally {
-    reading.giveUp();
+    await reading.giveUp();
   }
 }
 
@@ -97,6 +100,8 @@ class Import {
   readonly #damaged = new Set<SessionId>();
   /** What this wrote and holds, by the ids here, parents first as the lines have them. */
   #written: SessionId[] = [];
+  /** What this found with the very same log, and holds. */
+  readonly #found: SessionId[] = [];
   readonly #reserved: (() => void)[] = [];
   /** The sessions that the first line names, by what they are called here. */
   #names: Map<SessionId, SessionId> | undefined;
@@ -136,11 +141,7 @@ class Import {
 
   /** All of it stays: give it to whoever wants it. */
   async keep(): Promise<void> {
-    while (this.#written.length > 0) {
-      // It is kept; a lease that cannot be given back runs out.
-      await this.#offline.store.release(this.#written.splice(0, AT_ONCE)).catch(() => {});
-      await nextTick();
-    }
+    await this.#release(this.#written);
   }
 
   /**
@@ -152,7 +153,7 @@ class Import {
     try {
       while (this.#written.length > 0) {
         const last = this.#written.slice(-AT_ONCE);
-        await store.delete(last);
+        await store.delete(await this.#stillHeld(last));
         this.#written = this.#written.slice(0, -AT_ONCE);
         for (const id of last) this.#offline.removed(id);
         await nextTick();
@@ -164,8 +165,31 @@ class Import {
     }
   }
 
-  giveUp(): void {
+  /** What was lost meanwhile, as by a process that stood still, is another's to keep. */
+  async #stillHeld(ids: readonly SessionId[]): Promise<readonly SessionId[]> {
+    try {
+      await this.#offline.store.renew(ids);
+      return ids;
+    } catch (error) {
+      if (!(error instanceof StoreError) || !LOST.includes(error.code)) throw error;
+    }
+    if (ids.length === 1) return [];
+    const held: SessionId[] = [];
+    for (const id of ids) held.push(...(await this.#stillHeld([id])));
+    return held;
+  }
+
+  async giveUp(): Promise<void> {
+    await this.#release(this.#found);
     for (const free of this.#reserved) free();
+  }
+
+  async #release(held: SessionId[]): Promise<void> {
+    while (held.length > 0) {
+      // It stays; a lease that cannot be given back runs out.
+      await giveBack(this.#offline.store, held.splice(0, AT_ONCE));
+      await nextTick();
+    }
   }
 
   async #rest(weight: number): Promise<void> {
@@ -217,8 +241,26 @@ class Import {
     this.#assertNew(known.id);
     const header = renamedHeader(known, names);
     this.#reserved.push(await this.#offline.reserve(header.id, this.#signal));
-    const isThere = await this.#offline.isStored(header.id);
-    this.#open = { given: known.id, header, events: [], check: new LogCheck(), isThere };
+    const isThere = await this.#isThere(header.id);
+    const check = new LogCheck(header.seedLength);
+    this.#open = { given: known.id, header, events: [], check, isThere };
+  }
+
+  /**
+   * Whether the store has one of this id, which is held from now on: it is not compared with what
+   * another import wrote and may take back.
+   */
+  async #isThere(id: SessionId): Promise<boolean> {
+    if (!(await this.#offline.isStored(id))) return false;
+    try {
+      await this.#offline.store.acquire(id);
+    } catch (error) {
+      // Taken back, or removed, in this very moment.
+      if (error instanceof StoreError && error.code === 'SESSION_NOT_FOUND') return false;
+      throw error;
+    }
+    this.#found.push(id);
+    return true;
   }
 
   #leaveOut(session: unknown, text: unknown): void {

@@ -1,5 +1,5 @@
 import type { SessionId } from '../../protocol/ids.ts';
-import type { InboxTarget, SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
+import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { LogCheck } from './log-check.ts';
@@ -37,16 +37,13 @@ export interface StoreFinding {
 /** Looks at one log, event by event. Of each kind only the first finding is told. */
 export class LogExam {
   readonly #session: SessionId;
-  /** Events below this number were another session's. */
-  readonly #seedLength: number;
-  readonly #check = new LogCheck();
-  readonly #waiting: Record<InboxTarget, number> = { 'next-turn': 0, 'next-step': 0 };
+  readonly #check: LogCheck;
   readonly #found = new Map<StoreFinding['kind'], StoreFinding>();
   #next = 0;
 
-  constructor(session: SessionId, seedLength = 0) {
+  constructor(session: SessionId, seedLength?: number) {
     this.#session = session;
-    this.#seedLength = seedLength;
+    this.#check = new LogCheck(seedLength);
   }
 
   /** The next one that is there, whether or not it can be read. */
@@ -68,7 +65,7 @@ export class LogExam {
     }
     // What comes after a hole cannot be judged.
     if (this.#found.size > 0) return;
-    const problem = this.#check.problem(event) ?? this.#inboxProblem(event);
+    const problem = this.#check.problem(event);
     if (problem !== undefined) {
       this.find(
         'error',
@@ -91,29 +88,17 @@ export class LogExam {
       this.find('error', 'wrong-length', text);
     }
     if (this.#found.size === 0) {
-      const { open } = this.#check;
+      const { open, waiting: count } = this.#check;
       if (open !== undefined && !isHeld) {
         const text = `Turn ${open.turn} was cut off; it is closed when the session is resumed.`;
         this.find('note', 'open-turn', text);
       }
-      const count = this.#waiting['next-turn'] + this.#waiting['next-step'];
       if (count > 0) {
         const text = `${count} ${count === 1 ? 'message waits' : 'messages wait'} to be read.`;
         this.find('note', 'waiting-messages', text);
       }
     }
     return [...this.#found.values()];
-  }
-
-  #inboxProblem(event: SessionEvent): string | undefined {
-    if (event.type !== 'agent/inbox/spliced' || event.seq < this.#seedLength) return undefined;
-    const { target, start, removedCount = 0, inserted } = event.data;
-    const waiting = Object.hasOwn(this.#waiting, target) ? this.#waiting[target] : -1;
-    if (!Array.isArray(inserted) || !(start + removedCount <= waiting)) {
-      return 'it changes messages that do not wait';
-    }
-    this.#waiting[target] += inserted.length - removedCount;
-    return undefined;
   }
 }
 

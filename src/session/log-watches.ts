@@ -24,6 +24,11 @@ export interface Watch {
   release(): void;
 }
 
+/** What is stored of a session, from when somebody asked for it until this process removes it. */
+export interface StoredLog {
+  readonly isRemoved: boolean;
+}
+
 /** One for all sessions of a process. */
 export class LogWatches {
   readonly store: SessionPersistence;
@@ -32,6 +37,12 @@ export class LogWatches {
   /** Are told of each session that is removed by this process. */
   readonly removals = new Set<(id: SessionId) => void>();
   readonly #watches = new Map<SessionId, Set<() => void>>();
+  /** Only who asked for one holds it: whoever stops reading without a word leaves nothing here. */
+  readonly #logs = new Map<SessionId, WeakRef<{ isRemoved: boolean }>>();
+  readonly #forgotten = new FinalizationRegistry<SessionId>((id) => {
+    // Perhaps another was asked for since.
+    if (this.#logs.get(id)?.deref() === undefined) this.#logs.delete(id);
+  });
   readonly #ends = new WeakMap<Session, End>();
   #isClosed = false;
 
@@ -79,6 +90,16 @@ export class LogWatches {
     return watch;
   }
 
+  /** The log that a session of this id has now, or will be given. */
+  logOf(id: SessionId): StoredLog {
+    const known = this.#logs.get(id)?.deref();
+    if (known !== undefined) return known;
+    const log = { isRemoved: false };
+    this.#logs.set(id, new WeakRef(log));
+    this.#forgotten.register(log, id);
+    return log;
+  }
+
   /** How many wait for a change of this session. */
   countOf(id: SessionId): number {
     return this.#watches.get(id)?.size ?? 0;
@@ -92,6 +113,9 @@ export class LogWatches {
   /** A stored session is no more. */
   removed(id: SessionId): void {
     for (const tell of this.removals) tell(id);
+    const log = this.#logs.get(id)?.deref();
+    if (log !== undefined) log.isRemoved = true;
+    this.#logs.delete(id);
     this.stir(id);
   }
 

@@ -9,6 +9,7 @@ export interface Offline {
   readonly store: SessionPersistence;
   /** The live ones. */
   list(): readonly Session[];
+  get(id: SessionId): Session | undefined;
   /**
    * Waits until a former life of this id has left. From then on nobody here makes or loads a
    * session of it, until the returned function is called.

@@ -10,6 +10,7 @@ import type { DamagedSession } from './store.ts';
 import { ArgumentError, StoreError } from '../../protocol/errors.ts';
 import { assertOptions, assertSignal } from '../base/assert-options.ts';
 import { withBelow } from './offline.ts';
+import { giveBack } from './store-rules.ts';
 
 /** How much is removed. */
 export interface RemoveOptions {
@@ -63,8 +64,8 @@ export async function removeSessions(
     }
     return ids;
   } finally {
-    // What stays is given back; a lease that cannot be given back runs out.
-    if (acquired.length > 0) await store.release(acquired).catch(() => {});
+    // What stays.
+    if (acquired.length > 0) await giveBack(store, acquired);
     for (const free of held.values()) free();
   }
 }

@@ -33,6 +33,7 @@ import { storedClosers } from './repair.ts';
 import { restored } from './restored.ts';
 import { originOf, Session } from './session.ts';
 import { firstEpoch } from './store.ts';
+import { giveBack } from './store-rules.ts';
 import { StoredSessions } from './stored-sessions.ts';
 
 export type { SessionObservations } from './observations.ts';
@@ -187,8 +188,7 @@ export class Sessions extends StoredSessions {
       markEndOfSeed(session);
       return session;
     } catch (error) {
-      // The first failure is the one to tell; a lease that cannot be given back runs out.
-      if (isOwned) await this.store.release([id]).catch(() => {});
+      if (isOwned) await giveBack(this.store, [id]);
       free();
       throw error;
     }

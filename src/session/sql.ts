@@ -58,6 +58,15 @@ export class Sql {
     }
   }
 
+  /**
+   * All that this connection reads from here to its end is of one moment: that of the next
+   * statement.
+   */
+  holdReading(): void {
+    this.run('BEGIN DEFERRED');
+    this.#isInTransaction = true;
+  }
+
   /** The last transaction came as far as its commit, and that failed. */
   get isCommitFailed(): boolean {
     return this.#isCommitFailed;

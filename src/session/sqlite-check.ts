@@ -2,74 +2,106 @@
  * Looks at a SQLite file of sessions without being its user: a connection that only reads, one
  * reading of the whole, no lease taken. What a store would refuse to open is told as it is.
  */
-import { closeSync, constants, lstatSync, openSync, readSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { DatabaseSync } from '@photostructure/sqlite';
-import type { SessionId } from '../../protocol/ids.ts';
-import type { SessionHeader } from '../../protocol/session-events.ts';
 import type { StoreFinding } from './log-exam.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
-import { decodeCheckpoint, decodeEvent, decodeHeader } from './event-codec.ts';
-import { countOf, leads, LogExam, orphan, sentence, unreadableHeader } from './log-exam.ts';
+import { sentence } from './log-exam.ts';
 import { Sql } from './sql.ts';
 import { toStoreError } from './sqlite-errors.ts';
-import { SCHEMA_VERSION, versionOf } from './sqlite-schema.ts';
-import { heldElsewhere, newOwner } from './store-owner.ts';
+import { checkDatabase, checkSessions } from './sqlite-exam.ts';
+import { versionOf } from './sqlite-schema.ts';
 
 const BUSY_MS = 5_000;
-const PAGE = 200;
 /** Readings of a file that others open and close again all the while. */
 const STILL_TRIES = 3;
-/** Complaints of the database about itself that are told. */
-const COMPLAINTS = 20;
-
-/** A file of version 1 has no parents in its rows, and none can be wrong. */
-const SESSIONS = (version: number): string =>
-  `SELECT give(key, id, created_at, header, length, owner, lease_until
-    ${version < 2 ? '' : ', parent, origin, seed_length'})
-  FROM session WHERE key > arg(0) ORDER BY key LIMIT ${PAGE}`;
-const EVENTS = `SELECT give(seq, body) FROM event
-  WHERE session = arg(0) AND seq > arg(1) ORDER BY seq LIMIT ${PAGE}`;
-const CHECKPOINT = 'SELECT give(seq, body) FROM checkpoint WHERE session = arg(0)';
-const ORPHANS = 'SELECT give("table", count(*)) FROM pragma_foreign_key_check GROUP BY "table"';
-
-type Row = [
-  key: number,
-  SessionId,
-  createdAt: number,
-  Uint8Array,
-  length: number,
-  owner: string | null,
-  leaseUntil: number,
-  parent?: string | null,
-  origin?: string | null,
-  seedLength?: number | null,
-];
 
 /** @throws {StoreError} when the file is no store, or cannot be opened */
 export async function checkFile(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly StoreFinding[]> {
+  try {
+    return await check(realPathOf(path), signal);
+  } catch (error) {
+    if (signal?.aborted === true && error === signal.reason) throw error;
+    throw toStoreError(error, `Cannot check the store at ${path}`);
+  }
+}
+
+/** What belongs to a file is beside it, and not beside a link to it. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!['ENOENT', 'ENOTDIR'].includes(code)) throw error;
+    const text = `Cannot open the store at ${path}: the file does not exist.`;
+    throw new StoreError('STORE_IO', text, { cause: error });
+  }
+}
+
+async function check(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoreFinding[]> {
   for (let tries = 0; ; tries++) {
-    const mayBeStill = tries < STILL_TRIES && isThere(path);
+    const mayBeStill = tries < STILL_TRIES;
     // Nobody has it open: it is read as it lies there, or SQLite would make two files beside it.
     const isAlone = mayBeStill && !isThere(`${path}-wal`);
     // A crash, or whoever copied it, left two of the three files: SQLite would make the third.
     const isLeft = mayBeStill && !isAlone && !isThere(`${path}-shm`);
+    if (!isAlone && !isLeft) return checkUsed(path, signal);
     const before = stateOf(path);
     const found = isLeft
       ? await checkCopy(path, signal)
-      : await checkOpened(path, open(path, isAlone), signal);
+      : await checkOpened(openAs(path, true), signal);
     // Somebody opened it meanwhile: then what was read need not be of one moment.
     const isStirred = isThere(`${path}-${isAlone ? 'wal' : 'shm'}`) || stateOf(path) !== before;
-    if ((isAlone || isLeft) && isStirred) continue;
-    return found;
+    if (!isStirred) return found;
+  }
+}
+
+async function checkUsed(
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly StoreFinding[]> {
+  const before = stateOf(path);
+  try {
+    return await checkOpened(open(path), signal);
+  } finally {
+    // Whoever used it may have left, and could not clear away what this check was reading.
+    if (stateOf(path) !== before) clearAway(path);
+  }
+}
+
+/** Do what the last user of a file does when he closes it. While others use it, this is nothing. */
+function clearAway(path: string): void {
+  try {
+    const url = pathToFileURL(path);
+    // One that was removed meanwhile is not made again.
+    url.searchParams.set('mode', 'rw');
+    const database = new DatabaseSync(url);
+    try {
+      new Sql(database).run('PRAGMA schema_version');
+    } finally {
+      database.close();
+    }
+  } catch {
+    // Whoever may write it does so when it is opened and closed the next time.
   }
 }
 
@@ -87,7 +119,8 @@ async function checkCopy(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly StoreFinding[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'subagents-check-'));
+  const folder = await mkdtemp(join(tmpdir(), 'subagents-check-')).catch(() => undefined);
+  if (folder === undefined) return checkOpened(openPart(path, NO_COPY), signal);
   const copy = join(folder, 'copy.db');
   try {
     const isCopied = await Promise.all(
@@ -96,8 +129,8 @@ async function checkCopy(
       () => true,
       () => false,
     );
-    const opened = isCopied ? openAs(path, false, copy) : openPart(path);
-    return await checkOpened(path, opened, signal);
+    const opened = isCopied ? openAs(path, false, copy) : openPart(path, NO_COPY);
+    return await checkOpened(opened, signal);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -108,21 +141,18 @@ interface Opened {
   readonly sql: Sql;
   readonly version: number;
   /** The part beside the file could not be read. */
-  readonly isPart?: boolean;
+  readonly unread?: string;
 }
 
 async function checkOpened(
-  path: string,
-  { database, sql, version, isPart = false }: Opened,
+  { database, sql, version, unread }: Opened,
   signal: AbortSignal | undefined,
 ): Promise<readonly StoreFinding[]> {
   const found: StoreFinding[] = [];
-  if (isPart) {
-    found.push({ severity: 'warning', kind: 'unread-part', text: unreadPart(path) });
+  if (unread !== undefined) {
+    found.push({ severity: 'warning', kind: 'unread-part', text: unread });
   }
   try {
-    // One reading of all that follows, whatever others write meanwhile.
-    sql.run('BEGIN DEFERRED');
     found.push(...checkDatabase(sql, version));
     await checkSessions(sql, version, found, signal);
   } catch (error) {
@@ -135,32 +165,26 @@ async function checkOpened(
   return found;
 }
 
-function open(path: string, isAlone: boolean): Opened {
-  if (!isThere(path)) {
-    const text = `Cannot open the store at ${path}: the file does not exist.`;
-    throw new StoreError('STORE_IO', text);
-  }
+function open(path: string): Opened {
   try {
-    return openAs(path, isAlone);
+    return openAs(path, false);
   } catch (error) {
-    if (isAlone || !isShut(error)) throw error;
-    return openPart(path);
+    if (!isShut(error)) throw error;
+    return openPart(path, 'where nothing can be written');
   }
 }
 
-/** Where no file can be made beside it, the part that is there already cannot be read. */
-function openPart(path: string): Opened {
+/** Where no file can be made for it, the part that is there already cannot be read. */
+function openPart(path: string, why: string): Opened {
+  const unread = `What was written last is in ${path}-wal, and cannot be read ${why}.`;
   try {
-    return { ...openAs(path, true), isPart: true };
+    return { ...openAs(path, true), unread };
   } catch (error) {
-    throw new StoreError('STORE_READ_ONLY', `${unreadPart(path)} Check a copy of both.`, {
-      cause: error,
-    });
+    throw new StoreError('STORE_READ_ONLY', `${unread} Check a copy of both.`, { cause: error });
   }
 }
 
-const unreadPart = (path: string): string =>
-  `What was written last is in ${path}-wal, and cannot be read where nothing can be written.`;
+const NO_COPY = 'as no copy of both can be made in the folder for temporary files';
 
 /** SQLite says that the database is read-only, or that a file cannot be opened. */
 function isShut(error: unknown): boolean {
@@ -182,6 +206,8 @@ function openAs(path: string, isStill: boolean, at = path): Opened {
     const options = { readOnly: true, timeout: BUSY_MS };
     database = new DatabaseSync(isStill ? url : at, options);
     const sql = new Sql(database);
+    // Whatever others write meanwhile.
+    sql.holdReading();
     const version = versionOf(sql, path);
     if (version === 0) {
       throw new StoreError('STORE_FORMAT_UNSUPPORTED', `The file at ${path} is empty.`);
@@ -200,137 +226,4 @@ function readFirst(path: string): void {
   } finally {
     closeSync(file);
   }
-}
-
-function* checkDatabase(sql: Sql, version: number): Iterable<StoreFinding> {
-  if (version < SCHEMA_VERSION) {
-    const text = `It has format ${version}, and gets format ${SCHEMA_VERSION} when it is opened.`;
-    yield { severity: 'note', kind: 'old-format', text };
-  }
-  const complaints = sql.run(
-    `SELECT give(integrity_check) FROM pragma_integrity_check LIMIT ${COMPLAINTS}`,
-  );
-  for (const [text] of complaints) {
-    if (text !== 'ok')
-      yield { severity: 'error', kind: 'damaged-file', text: sentence(String(text)) };
-  }
-  for (const [table, count] of sql.run(ORPHANS)) {
-    // Events without their session are what was said in it; a checkpoint can be made again.
-    const severity = table === 'event' ? 'error' : 'warning';
-    const belong = count === 1 ? 'belongs' : 'belong';
-    const text = `${countOf(Number(count), 'row')} of \`${String(table)}\` ${belong} to no session.`;
-    yield { severity, kind: 'orphan-rows', text };
-  }
-}
-
-async function checkSessions(
-  sql: Sql,
-  version: number,
-  found: StoreFinding[],
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const ids = new Set(sql.run('SELECT give(id) FROM session').map(([id]) => id as SessionId));
-  let last = Number.MIN_SAFE_INTEGER;
-  for (;;) {
-    const rows = sql.run(SESSIONS(version), last) as unknown as readonly Row[];
-    if (rows.length === 0) return;
-    for (const row of rows) {
-      await checkSession(sql, version, row, { ids, found, signal });
-    }
-    last = (rows.at(-1) as Row)[0];
-  }
-}
-
-async function checkSession(
-  sql: Sql,
-  version: number,
-  [key, id, createdAt, packed, length, owner, leaseUntil, ...place]: Row,
-  {
-    ids,
-    found,
-    signal,
-  }: {
-    readonly ids: ReadonlySet<SessionId>;
-    readonly found: StoreFinding[];
-    readonly signal: AbortSignal | undefined;
-  },
-): Promise<void> {
-  let header: SessionHeader | undefined;
-  try {
-    header = decodeHeader(id, packed);
-    found.push(...orphan(header, (parent) => ids.has(parent)));
-  } catch (error) {
-    found.push(unreadableHeader(id, error));
-  }
-  const exam = new LogExam(id, header?.seedLength);
-  if (header !== undefined && (header.id !== id || header.createdAt !== createdAt)) {
-    exam.find('error', 'wrong-row', `Its row and its header are of different sessions.`);
-  } else if (header !== undefined && !isAt(header, place)) {
-    exam.find('error', 'wrong-place', placeProblem(header, place));
-  }
-  let last = Number.MIN_SAFE_INTEGER;
-  for (;;) {
-    if (signal?.aborted === true) throw signal.reason;
-    const rows = sql.run(EVENTS, key, last) as readonly [number, Uint8Array][];
-    if (rows.length === 0) break;
-    for (const [seq, body] of rows) exam.take(seq, () => decodeEvent(seq, body));
-    last = (rows.at(-1) as [number, Uint8Array])[0];
-    await nextTick();
-  }
-  const lease = owner === null ? undefined : leaseOf(id, owner, leaseUntil);
-  found.push(...exam.end(length, lease?.kind === 'held'));
-  if (lease !== undefined) found.push(lease);
-  for (const [seq, body] of version < 2 ? [] : sql.run(CHECKPOINT, key)) {
-    const finding = checkpointProblem(id, Number(seq), String(body), length);
-    if (finding !== undefined) found.push(finding);
-  }
-}
-
-function placeProblem(
-  { parentSession, origin, seedLength }: SessionHeader,
-  [parent, ...rest]: readonly unknown[],
-): string {
-  if ((parentSession ?? null) !== parent) {
-    const [said, is] = [parent, parentSession].map((id) =>
-      typeof id === 'string' ? `\`${id}\`` : 'none',
-    );
-    const missing = parentSession === undefined ? '' : ": it is missing from its parent's listing";
-    return `Its row says that its parent is ${said}, and its header ${is}${missing}.`;
-  }
-  const what = (origin ?? null) === rest[0] ? `inherited ${seedLength ?? 0} events` : 'was made';
-  return `Its row and its header differ in how it ${what}: listings show it otherwise than it is.`;
-}
-
-/** Whether listings, which read rows alone, find it where its header says it is. */
-function isAt(
-  { parentSession, origin, seedLength }: SessionHeader,
-  place: readonly unknown[],
-): boolean {
-  const said = [parentSession, origin, seedLength];
-  return place.length === 0 || said.every((value, index) => (value ?? null) === place[index]);
-}
-
-function checkpointProblem(
-  session: SessionId,
-  seq: number,
-  body: string,
-  length: number,
-): StoreFinding | undefined {
-  if (seq >= length) {
-    const text = leads(seq, length);
-    return { severity: 'warning', kind: 'leading-checkpoint', session, text };
-  }
-  if (decodeCheckpoint(seq, body) !== undefined) return undefined;
-  const text = 'Its checkpoint cannot be read; it is made again.';
-  return { severity: 'note', kind: 'unreadable-checkpoint', session, text };
-}
-
-function leaseOf(session: SessionId, text: string, leaseUntil: number): StoreFinding {
-  const holder = heldElsewhere(session, text, leaseUntil, newOwner(), Date.now());
-  if (holder !== undefined) {
-    return { severity: 'note', kind: 'held', session, text: sentence(holder.message) };
-  }
-  const over =
-    'Whoever held it is gone without giving it back; it is taken over when it is resumed.';
-  return { severity: 'note', kind: 'held-by-the-dead', session, text: over };
 }

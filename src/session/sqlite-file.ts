@@ -3,7 +3,7 @@
  * for other processes that write it. A lock that is held elsewhere holds up no other work of this
  * thread: it is tried for again and again, until the bound is reached.
  */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, realpathSync, utimesSync } from 'node:fs';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { StoreErrorCode } from '../../protocol/errors.ts';
@@ -116,6 +116,7 @@ export class SqliteFile {
       // A file that cannot be written now is let go of all the same.
     }
     guard(`Cannot close the store at ${this.path}`, () => this.#database.close());
+    tellOfLeaving(this.path);
   }
 
   async #step(statement: string): Promise<void> {
@@ -208,6 +209,19 @@ function open(
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/**
+ * What is beside the file still, somebody else has open. A check only reads, and cannot clear it
+ * away with its own end; by this time it knows that there may be nobody else to do so.
+ */
+function tellOfLeaving(path: string): void {
+  try {
+    const now = new Date();
+    utimesSync(`${realpathSync(path)}-wal`, now, now);
+  } catch {
+    // Nothing is left there.
   }
 }
 

@@ -44,7 +44,7 @@ export async function seek(file: SqliteFile, id: SessionId): Promise<SessionRow>
  * The packed events from number `from` to before `end`. A log only grows, so those of one row's
  * `length` are one consistent reading.
  * @throws {StoreError} `STORE_CORRUPT` when one is missing, `SESSION_NOT_FOUND` when it was
- *   deleted between two pages.
+ *   deleted between two pages, also when another log has its id now.
  */
 export async function* pagesOf(
   file: SqliteFile,
@@ -56,7 +56,8 @@ export async function* pagesOf(
     if (seq > from) await file.turns.next();
     signal?.throwIfAborted();
     const rows = await file.read(STATEMENTS.page, key, seq, end, PAGE);
-    if (rows.length === 0) throw (await seek(file, id)) && missing(id, seq);
+    // Of a row that was removed meanwhile there are none, whether or not another has its id now.
+    if (rows.length === 0) throw (await isRowOf(file, id, key)) ? missing(id, seq) : notFound(id);
     const bodies: Uint8Array[] = [];
     for (const [found, body] of rows as readonly [number, Uint8Array][]) {
       const next = seq + bodies.length;
@@ -66,6 +67,11 @@ export async function* pagesOf(
     yield bodies;
     seq += bodies.length;
   }
+}
+
+/** Keys are never used again. */
+async function isRowOf(file: SqliteFile, id: SessionId, key: number): Promise<boolean> {
+  return (await seek(file, id)).key === key;
 }
 
 function missing(id: SessionId, seq: number): StoreError {

@@ -1,6 +1,6 @@
 import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionHeader } from '../../protocol/session-events.ts';
-import type { Checkpoint, StoreAppend } from './store.ts';
+import type { Checkpoint, SessionPersistence, StoreAppend } from './store.ts';
 import { printed } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 
@@ -64,6 +64,18 @@ export function isWithin({ seq }: Checkpoint, last: number): boolean {
 
 export function notFound(id: SessionId): StoreError {
   return new StoreError('SESSION_NOT_FOUND', `The store holds no session \`${printed(id)}\`.`);
+}
+
+/** Never rejects, whatever the store does: a lease that cannot be given back runs out. */
+export async function giveBack(
+  store: Pick<SessionPersistence, 'release'>,
+  ids: readonly SessionId[],
+): Promise<void> {
+  try {
+    await store.release(ids);
+  } catch {
+    // Rejected or thrown. What failed before it is the failure to tell.
+  }
 }
 
 type Aged = Pick<SessionHeader, 'id' | 'createdAt'>;

@@ -118,8 +118,9 @@ export abstract class StoredSessions {
    *
    * @throws {ArgumentError} for a line that is not what it must be, for a live session, and for an
    *   id that is stored already with another log
-   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that another process made meanwhile,
-   *   `STORE_FORMAT_UNSUPPORTED`, or what a write failed with
+   * @throws {StoreError} `SESSION_OWNED_ELSEWHERE` for an id that another process made meanwhile, or
+   *   holds, as by an import that may still take it back; `STORE_FORMAT_UNSUPPORTED`, or what a
+   *   write failed with
    */
   async importLines(
     lines: AsyncIterable<string> | Iterable<string>,
@@ -158,6 +159,7 @@ export abstract class StoredSessions {
     return {
       store: this.store,
       list: () => this.list(),
+      get: (id) => this.get(id),
       reserve: (id, signal) => this.reserve(id, signal),
       isStored: (id) => this.isStored(id),
       removed: (id) => this.watches.removed(id),

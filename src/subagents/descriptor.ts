@@ -2,10 +2,8 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { deepFreeze, isPlainObject, losslessCopy } from '../../protocol/json.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
+import { DESCRIPTOR_VERSION, descriptorProblem } from '../session/descriptor-shape.ts';
 import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
-
-/** The version this runtime writes, and the only one it reads. */
-const SUBAGENT_DESCRIPTOR_VERSION = 1;
 
 /** That of a child that can be told more than one thing. */
 export type ContinuableDescriptor = Extract<SubagentDescriptorData, { mode: 'continuable' }>;
@@ -35,7 +33,7 @@ export type DescriptorInput =
  */
 export function snapshotDescriptor(input: DescriptorInput): SubagentDescriptorData {
   const given: Record<string, unknown> = defined({
-    version: SUBAGENT_DESCRIPTOR_VERSION,
+    version: DESCRIPTOR_VERSION,
     ...input,
   });
   if (isPlainObject(given['toolFilter'])) given['toolFilter'] = defined(given['toolFilter']);
@@ -80,21 +78,6 @@ export function isOneShotChild(session: Pick<Session, 'header' | 'eventsFrom'>):
   return foldSubagentDescriptor(session.eventsFrom(seedLength))?.mode !== 'continuable';
 }
 
-const KEYS = {
-  'one-shot': ['version', 'mode', 'provider', 'label'],
-  continuable: [
-    'version',
-    'mode',
-    'provider',
-    'label',
-    'agentProvider',
-    'agentModel',
-    'maxTokens',
-    'persona',
-    'toolFilter',
-  ],
-} as const;
-
 /**
  * Read a stored descriptor.
  *
@@ -103,50 +86,10 @@ const KEYS = {
  */
 function parseDescriptor(payload: unknown): SubagentDescriptorData | undefined {
   if (!isPlainObject(payload)) return refuse('must be an object');
-  const { version, mode } = payload;
-  if (typeof version !== 'number') return refuse('needs a numeric version');
-  if (version !== SUBAGENT_DESCRIPTOR_VERSION) return undefined;
-  if (mode !== 'one-shot' && mode !== 'continuable') return refuse('has an unknown mode');
-  const known: readonly string[] = KEYS[mode];
-  const stranger = Reflect.ownKeys(payload).find((key) => !known.includes(key as string));
-  if (stranger !== undefined) return refuse(`has an unknown key "${String(stranger)}"`);
-  const text = (key: string, required: boolean): void => {
-    const value = payload[key];
-    if (typeof value === 'string' || (!required && !Object.hasOwn(payload, key))) return;
-    refuse(`needs a string as ${key}`);
-  };
-  text('provider', true);
-  if (mode === 'one-shot') {
-    text('label', false);
-  } else {
-    text('label', true);
-    text('agentProvider', false);
-    text('agentModel', false);
-    text('persona', false);
-    if (Object.hasOwn(payload, 'maxTokens')) checkMaxTokens(payload['maxTokens']);
-    if (Object.hasOwn(payload, 'toolFilter')) checkToolFilter(payload['toolFilter']);
-  }
+  const problem = descriptorProblem(payload);
+  if (problem !== undefined) return refuse(problem);
+  if (payload['version'] !== DESCRIPTOR_VERSION) return undefined;
   return payload as unknown as SubagentDescriptorData;
-}
-
-function checkMaxTokens(value: unknown): void {
-  if (Number.isSafeInteger(value) && (value as number) > 0) return;
-  refuse('needs a positive safe integer as maxTokens');
-}
-
-function checkToolFilter(value: unknown): void {
-  if (!isPlainObject(value)) return refuse('needs an object as toolFilter');
-  const lists = Reflect.ownKeys(value);
-  for (const key of lists) {
-    if (key !== 'allow' && key !== 'deny') {
-      return refuse(`has an unknown key "${String(key)}" in toolFilter`);
-    }
-    const list = value[key];
-    if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) {
-      return refuse(`needs a list of names as toolFilter.${key}`);
-    }
-  }
-  if (lists.length === 0) refuse('needs a list in toolFilter');
 }
 
 function refuse(what: string): never {

@@ -6,23 +6,30 @@ import { raceSignal } from '../base/deferred.ts';
 export class ListingCall {
   /** The caller's; every read is given it. */
   readonly signal: AbortSignal | undefined;
+  readonly #isOver: () => boolean;
 
-  constructor(signal: AbortSignal | undefined) {
+  /** @param isOver whether what is read by is closed: then reads fail that say nothing of a child */
+  constructor(signal: AbortSignal | undefined, isOver: () => boolean) {
     this.signal = signal;
+    this.#isOver = isOver;
   }
 
-  /** @throws {SubagentError} `CANCELLED` */
+  /** @throws {SubagentError} `CANCELLED`, `DRAINING` */
   check(): void {
-    if (this.signal?.aborted !== true) return;
-    throw new SubagentError('CANCELLED', 'The listing was cancelled by its caller.', {
-      cause: this.signal.reason,
-    });
+    if (this.signal?.aborted === true) {
+      throw new SubagentError('CANCELLED', 'The listing was cancelled by its caller.', {
+        cause: this.signal.reason,
+      });
+    }
+    if (this.#isOver()) {
+      throw new SubagentError('DRAINING', 'Cannot list children: the harness is being disposed.');
+    }
   }
 
   /**
    * Wait for something that may be aborted meanwhile: then neither its value nor its failure
    * counts, whichever of the two was first.
-   * @throws {SubagentError} `CANCELLED`
+   * @throws {SubagentError} `CANCELLED`, `DRAINING`
    * Whatever else `begin` fails with is passed on.
    */
   async read<T>(begin: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
@@ -38,7 +45,7 @@ export class ListingCall {
     return value;
   }
 
-  /** Others get a turn. @throws {SubagentError} `CANCELLED` */
+  /** Others get a turn. @throws {SubagentError} `CANCELLED`, `DRAINING` */
   async breathe(): Promise<void> {
     await nextTick();
     this.check();

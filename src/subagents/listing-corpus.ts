@@ -40,7 +40,7 @@ export interface CorpusSources {
 
 /**
  * @param levels how deep below the root
- * @throws {SubagentError} `CANCELLED`. What the store rejects with is passed on.
+ * @throws {SubagentError} `CANCELLED`, `DRAINING`. What the store rejects with is passed on.
  */
 export async function readCorpus(
   { sessions, persistence }: CorpusSources,
@@ -103,7 +103,7 @@ async function below(
   return headers.map((header) => ({ kind: 'stored', header }));
 }
 
-/** Nobody has the corpus before all are in it. @throws {SubagentError} `CANCELLED` */
+/** Nobody has the corpus before all are in it. @throws {SubagentError} `CANCELLED`, `DRAINING` */
 async function place(root: SessionId, all: Iterable<Listed>, call: ListingCall): Promise<Corpus> {
   const corpus = new Corpus(root);
   let placed = 0;

@@ -33,7 +33,7 @@ export interface LadderSources {
 
 /**
  * One whose creation is still under way, or that was removed meanwhile, is in no finding.
- * @throws {SubagentError} `CANCELLED`
+ * @throws {SubagentError} `CANCELLED`, `DRAINING`
  */
 export async function identify(
   sources: LadderSources,
@@ -136,7 +136,7 @@ function provenBy(
   }
 }
 
-/** Never rejects but with `CANCELLED`; `undefined`: it is not there any more. */
+/** Never rejects but with `CANCELLED` or `DRAINING`; `undefined`: it is not there any more. */
 async function ofLog(
   sources: LadderSources,
   header: Header,

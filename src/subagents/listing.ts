@@ -50,7 +50,7 @@ export interface ListingServices {
   readonly projections?: LadderSources['projections'] | undefined;
   readonly sessions?: CorpusSources['sessions'] | undefined;
   readonly persistence?: Sources['persistence'];
-  readonly coldFolds?: Sources['coldFolds'];
+  readonly coldFolds?: (Sources['coldFolds'] & { readonly isClosed?: boolean }) | undefined;
 }
 
 type Sources = CorpusSources & LadderSources;
@@ -121,7 +121,7 @@ function begin(
     throw new ArgumentError(`Cannot list the children of \`${printed(id)}\`: it is no id.`);
   }
   assertOptions('a listing', { signal }, { signal: 'signal' });
-  const call = new ListingCall(signal);
+  const call = new ListingCall(signal, () => stored.coldFolds?.isClosed === true);
   call.check();
   return { sources: { projections, sessions, ...stored }, call };
 }

@@ -298,7 +298,8 @@ export class SubagentRuntime {
    * read is listed as a diagnostic, and hides no other.
    *
    * @throws {SubagentError} `SUBAGENT_CONTROL_PROJECTIONS_UNAVAILABLE`,
-   *   `SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE`, `CANCELLED`
+   *   `SUBAGENT_CONTROL_SESSION_STORE_UNAVAILABLE`, `CANCELLED`, `DRAINING` once the harness is
+   *   being disposed
    * @throws {StoreError} when the store cannot say what sessions there are
    * @throws {ArgumentError}
    */

@@ -3,7 +3,7 @@ import type { CallId } from '../../protocol/ids.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolContext } from '../../protocol/tool.ts';
 import type { Clock, Timer } from '../base/clock.ts';
-import { deferred } from '../base/deferred.ts';
+import { deferred, listenForAbort } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
 import type { FoundTool } from './definition.ts';
 import { aborted, admitContext, refusal, returned, thrown } from './results.ts';
@@ -54,7 +54,7 @@ export function runBody(call: BodyCall): Execution {
   const end = (outcome: ToolResult): void => {
     isOver = true;
     for (const timer of timers) timer.cancel();
-    for (const signal of signals) signal.removeEventListener('abort', onAbort);
+    for (const release of releases) release();
     result.resolve(outcome);
   };
   const abandon = (): void => {
@@ -72,11 +72,9 @@ export function runBody(call: BodyCall): Execution {
     timers.push(clock.after(call.abandonAfterMs(), abandon));
     controller.abort(reason);
   };
-  const onAbort = (event: Event): void => stop('caller', (event.target as AbortSignal).reason);
-
-  for (const signal of signals) {
-    signal.addEventListener('abort', onAbort, { once: true });
-  }
+  const releases = signals.map((signal) =>
+    listenForAbort(signal, () => stop('caller', signal.reason)),
+  );
   if (timeoutMs !== undefined) {
     timers.push(
       clock.after(timeoutMs, () =>

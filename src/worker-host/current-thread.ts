@@ -4,6 +4,7 @@
  * or went means for the agent's turn is the agent's to say.
  */
 import type { CancelCause } from '../../protocol/session-events.ts';
+import { listenForAbort } from '../base/deferred.ts';
 import type { Residency } from './residency.ts';
 import type { ThreadEnd } from './thread.ts';
 
@@ -55,11 +56,11 @@ export class CurrentThread {
   async first(signal?: AbortSignal): Promise<void> {
     const abort = (): void => this.#ending.abort(signal?.reason);
     if (signal?.aborted === true) abort();
-    signal?.addEventListener('abort', abort, { once: true });
+    const release = signal && listenForAbort(signal, abort);
     try {
       this.#adopt(await this.#options.reside(this.#ending.signal, true));
     } finally {
-      signal?.removeEventListener('abort', abort);
+      release?.();
     }
   }
 

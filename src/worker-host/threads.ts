@@ -5,7 +5,7 @@
  */
 import { SubagentError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
-import { deferred } from '../base/deferred.ts';
+import { deferred, listenForAbort } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
 import type { ThreadLimits } from './limits.ts';
 import type { AgentThread, ThreadFactory } from './thread.ts';
@@ -93,7 +93,7 @@ export class Threads {
       this.#drop(request);
       request.result.reject(signal?.reason);
     };
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const release = signal && listenForAbort(signal, onAbort);
     // Wakes of accepted messages go before starts that were never accepted.
     const place = request.isRefusable ? -1 : this.#queue.findIndex((other) => other.isRefusable);
     if (place < 0) this.#queue.push(request);
@@ -107,7 +107,7 @@ export class Threads {
         await this.#giveBack(thread);
         throw signal.reason;
       })
-      .finally(() => signal?.removeEventListener('abort', onAbort));
+      .finally(() => release?.());
   }
 
   /** Refuse the newest start that waits. False when only wakes wait. */

@@ -314,15 +314,19 @@ describe('a check of a file', () => {
     damage(path('other'), 'CREATE TABLE t (x)');
     copyFileSync(files.path, path('newer'));
     damage(path('newer'), 'PRAGMA user_version = 99');
-    const codes = ['none', 'empty', 'text', 'other', 'newer', '.'].map((name) =>
-      codeOf(checkStore(path(name))),
-    );
+    symlinkSync(path('none'), path('to-nothing'));
+    symlinkSync(path('circle'), path('circle'));
+    const names = ['none', 'empty', 'text', 'other', 'newer', '.', 'to-nothing', 'circle', '\0'];
+    const codes = names.map((name) => codeOf(checkStore(path(name))));
     expect(await Promise.all(codes)).toEqual([
       'STORE_IO',
       'STORE_FORMAT_UNSUPPORTED',
       'STORE_CORRUPT',
       'STORE_FORMAT_UNSUPPORTED',
       'STORE_FORMAT_UNSUPPORTED',
+      'STORE_IO',
+      'STORE_IO',
+      'STORE_IO',
       'STORE_IO',
     ]);
     await expect(checkStore(path('none'))).rejects.toThrow(/the file does not exist\.$/);

@@ -110,7 +110,12 @@ describe('importing sessions', () => {
     ['an unknown event', at(2, { type: 'x', seq: 0, time: 0, data: {} }), /Line 3 .*unknown/],
     [
       'an event out of order',
-      at(2, { type: 'turn/end', seq: 0, time: 0, data: { turn: 1 } }),
+      at(2, {
+        type: 'turn/end',
+        seq: 0,
+        time: 0,
+        data: { turn: 1, reason: { kind: 'completed' } },
+      }),
       /Line 3 .*turn 1/,
     ],
     [

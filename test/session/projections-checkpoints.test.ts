@@ -165,6 +165,20 @@ describe('a resumed session', () => {
     ['is damaged', (store) => replace(store, { seqs: { ver: 1, val: ['one'] } })],
     ['is missing', (store) => replace(store, {})],
     ['cannot be read', (store) => void (store.checkpoints = () => Promise.reject(full()))],
+    [
+      'cannot be asked for',
+      (store) =>
+        void (store.checkpoints = () => {
+          throw full();
+        }),
+    ],
+    ['is promised by nobody', (store) => void (store.checkpoints = () => undefined as never)],
+    ['is nothing', (store) => void (store.checkpoints = async () => ({}) as never)],
+    [
+      'has no rows',
+      (store) =>
+        void (store.checkpoints = async () => new Map([[a, { seq: 1 } as unknown as Checkpoint]])),
+    ],
   ])('folds its log when its checkpoint %s', async (_, spoil) => {
     const store = await left(1);
     spoil(store);

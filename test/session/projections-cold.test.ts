@@ -199,6 +199,12 @@ describe('a session that is not live', () => {
     await expect(folds.cachedSnapshots(headers, signal)).rejects.toBe('gone');
     vi.spyOn(store, 'checkpoints').mockRejectedValue(new StoreError('STORE_IO', 'No.'));
     expect(await folds.cachedSnapshots(headers)).toEqual(new Map());
+    vi.spyOn(store, 'checkpoints').mockImplementation(() => {
+      throw new TypeError('No.');
+    });
+    expect(await folds.cachedSnapshots(headers)).toEqual(new Map());
+    vi.spyOn(store, 'checkpoints').mockResolvedValue(undefined as never);
+    expect(await folds.cachedSnapshots(headers)).toEqual(new Map());
   });
 });
 

@@ -220,6 +220,21 @@ describe('loading', () => {
     await expect(sessions.load(a)).rejects.toMatchObject({ code: 'SESSION_NOT_FOUND' });
   });
 
+  it('is possible again when it failed, and a store threw as it was given back', async () => {
+    const { sessions, store } = await crashed(inStep().events);
+    store.refuse = full;
+    const released = vi.spyOn(store, 'release').mockImplementation(() => {
+      throw new TypeError('No.');
+    });
+    await expect(sessions.load(a)).rejects.toMatchObject({ code: 'STORE_FULL' });
+    const kept = vi.spyOn(store, 'delete').mockRejectedValue(full());
+    await expect(sessions.remove(a)).rejects.toMatchObject({ code: 'STORE_FULL' });
+    kept.mockRestore();
+    released.mockRestore();
+    store.refuse = undefined;
+    expect((await sessions.load(a)).lastTurn).toBe(1);
+  });
+
   it('gives the session back when its log is damaged, when a write fails, when it is aborted', async () => {
     const [start] = inStep().events as [SessionEvent];
     const broken = [start, { ...start, seq: 1 }];

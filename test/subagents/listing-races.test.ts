@@ -334,3 +334,23 @@ describe('a listing that is cancelled', () => {
     expect(await rejection(f.children(ROOT, abort.signal))).toMatchObject(cancelled);
   });
 });
+
+describe('a listing beside the disposal of what reads for it', () => {
+  it.each(['children', 'descendants'] as const)(
+    'of %s is refused, also when it has begun, instead of telling of no child',
+    async (what) => {
+      const f = family({ hasFolds: true });
+      await f.stored('a');
+      await f.stored('b');
+      const hold = gate();
+      f.store.read = hold;
+      const listed = f[what]();
+      await hold.arrived();
+      await f.services.coldFolds?.close();
+      f.store.broken.add('a');
+      hold.open();
+      await expect(listed).rejects.toMatchObject({ code: 'DRAINING' });
+      await expect(f[what]()).rejects.toMatchObject({ code: 'DRAINING' });
+    },
+  );
+});

@@ -209,7 +209,7 @@ describe('a live child', () => {
   it('is left out before it has said who it is, and again when it takes that back', async () => {
     const f = family();
     f.live('new', { says: 'none' });
-    f.live('back', { says: [{ label: 'once' }, { raw: { version: 1, mode: 'none' } }] });
+    f.live('back', { says: [{ label: 'once' }, { raw: { version: 99 } }] });
     f.live('other', { says: { raw: { version: 99 } } });
     f.live('a');
     expect(await f.children()).toEqual(['a running continuable "a"']);
@@ -309,11 +309,11 @@ describe.each([
     ]);
   });
 
-  it('is unavailable when the thread that folds it is closed meanwhile', async () => {
+  it('is unavailable when the thread that folds it ends meanwhile', async () => {
     const f = family({ hasFolds });
     await f.stored('a');
     f.live('b');
-    const closed = new WorkerError('WORKER_EXITED', 'The threads for computations are closed.');
+    const closed = new WorkerError('WORKER_EXITED', 'The thread of a computation ended.');
     const coldFolds = { coldSnapshot: () => Promise.reject(closed) };
     expect(await serviceOf({ ...f.services, coldFolds }).children()).toEqual([
       'a unavailable',

@@ -48,7 +48,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@photostructure/sqlite': [
     'src/session/sqlite-check.ts',
     'src/session/sqlite-file.ts',
-    'bench/store.bench.ts',
+    'bench/',
   ],
   '@ai-sdk/openai-compatible': ['src/models/openai-compatible.ts'],
   '@ai-sdk/provider': ['src/models/openai-compatible.ts'],

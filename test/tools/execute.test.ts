@@ -1,9 +1,10 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SubagentError } from '../../protocol/errors.ts';
 import type { ToolContext } from '../../protocol/tool.ts';
 import { gate } from '../support/gate.ts';
-import { deskFixture, heldTool, note, theAgent, tool } from './desk-fixture.ts';
+import { until } from '../support/until.ts';
+import { deskFixture, heldTool, note, overlapping, theAgent, tool } from './desk-fixture.ts';
 
 describe('what a body is given and gives', () => {
   it('hands over frozen arguments and the calling agent', async () => {
@@ -182,6 +183,19 @@ describe('the time of a tool', () => {
     await t.clock.advance(150);
     await asked;
     expect(t.events).toEqual(['call held', 'result held TOOL_ABANDONED']);
+  });
+
+  it('is one of any number that listen to the signal of one turn', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const held = heldTool('held', overlapping);
+    const t = deskFixture([held], { concurrency: 12 });
+    const asked = Array.from({ length: 12 }, (_, index) => t.call('held', {}, `call-${index}`));
+    await until(() => getEventListeners(t.turn.signal, 'abort').length > 11);
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+    held.gate.open();
+    await Promise.all(asked);
+    expect(getEventListeners(t.turn.signal, 'abort')).toEqual([]);
   });
 
   it('keeps no timer of a body that is done', async () => {

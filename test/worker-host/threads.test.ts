@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { describe, expect, it, vi } from 'vitest';
 import { SubagentError, WorkerError } from '../../protocol/errors.ts';
 import type { ThreadLimits } from '../../src/worker-host/limits.ts';
 import { Threads } from '../../src/worker-host/threads.ts';
@@ -54,6 +55,22 @@ describe('a checkout', () => {
     expect(await checkout).toBe(made[0]);
     expect(made[0]!.limits).toEqual(small);
     expect(made[0]!.asked).toEqual(['hold']);
+  });
+
+  it('is one of any number that wait with one signal', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    const { threads } = pool({ maxThreads: 1 });
+    const stop = new AbortController();
+    const options = { ...start, signal: stop.signal };
+    const all = Array.from({ length: 12 }, () => threads.checkout(normal, options));
+    expect(getEventListeners(stop.signal, 'abort')).toHaveLength(12);
+    await settled();
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+    stop.abort('enough');
+    for (const one of await Promise.allSettled(all))
+      expect(one).toMatchObject({ reason: 'enough' });
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
   });
 
   it('is refused with what kept the thread from starting, and the next one goes on', async () => {

@@ -57,6 +57,7 @@ export class ColdFolds {
   /** Units that a thread could not load: they are folded here, with all that is folded then. */
   readonly #notElsewhere = new Set<string>();
   #shown: ShownUnits | undefined;
+  #isClosed = false;
 
   /** @param options.offload takes `foldEntry()`; absent: all is folded on the main thread */
   constructor(options: {
@@ -113,18 +114,26 @@ export class ColdFolds {
     signal?.throwIfAborted();
     const { store } = this.#sessions;
     if (store.checkpoints === undefined || headers.length === 0) return new Map();
-    const ids = headers.map(({ id }) => id);
-    const found = await store.checkpoints(ids, signal).catch(() => undefined);
-    signal?.throwIfAborted();
     const snapshots = new Map<SessionId, ProjectionSnapshot>();
-    for (const [id, checkpoint] of found ?? []) {
-      snapshots.set(id, this.#projections.viewCheckpoint(checkpoint));
+    try {
+      const ids = headers.map(({ id }) => id);
+      for (const [id, checkpoint] of await store.checkpoints(ids, signal)) {
+        snapshots.set(id, this.#projections.viewCheckpoint(checkpoint));
+      }
+    } catch {
+      // Rejected, thrown, or no checkpoints at all: a store may be anybody's.
     }
+    signal?.throwIfAborted();
     return snapshots;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** End the threads, if there are any. Idempotent. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#offload?.close();
   }
 

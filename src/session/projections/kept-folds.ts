@@ -24,10 +24,14 @@ export class KeptFolds {
    */
   async resume(session: Session, signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#projections === undefined) return false;
-    const { id } = session;
-    const kept = await this.#store.checkpoints?.([id], signal).catch(() => undefined);
-    const checkpoint = kept?.get(id);
-    return checkpoint !== undefined && this.#projections.resume(session, checkpoint);
+    try {
+      const kept = await this.#store.checkpoints?.([session.id], signal);
+      const checkpoint = kept?.get(session.id);
+      return checkpoint !== undefined && this.#projections.resume(session, checkpoint);
+    } catch {
+      // Rejected, thrown, or no checkpoint at all: a store may be anybody's.
+      return false;
+    }
   }
 
   /** The session has left; nothing is kept of it in memory. */
