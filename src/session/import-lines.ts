@@ -21,6 +21,7 @@ import { renamedEvent, renamedHeader } from './renamed.ts';
 import { isSame } from './same-log.ts';
 import { MAX_EVENT_DEPTH } from './session.ts';
 import { firstEpoch } from './store.ts';
+import { giveBack } from './store-rules.ts';
 
 /** Under which ids, and who is told of what is damaged. */
 export interface ImportOptions {
