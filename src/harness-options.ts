@@ -5,7 +5,7 @@ import type { OptionKind } from './base/assert-options.ts';
 import type { Logger } from './base/logger.ts';
 import type { ModelSource } from './models/routes.ts';
 import type { PromptVariable } from './prompt/prompt.ts';
-import type { Durability } from './session/sessions.ts';
+import type { Durability } from './session/commit-queue.ts';
 import type { SessionPersistence } from './session/store.ts';
 import type { SubagentProvider } from './subagents/provider.ts';
 import type { ProviderFactory } from './subagents/provider-services.ts';

@@ -9,6 +9,7 @@ export type { RuntimeEvent } from './serve/runtime-events.ts';
 export type { RowFailure, RowStatus, SessionStatus, WaitingOn } from './serve/session-status.ts';
 export type { ControlClient, TreeUpdate } from './serve/control-client.ts';
 export { connectControl, localControl } from './serve/connect-control.ts';
+export type { ConnectOptions } from './serve/connect-control.ts';
 export { serveHttp } from './serve/http.ts';
 export type { HttpOptions, HttpServer } from './serve/http.ts';
 export { serveStdio } from './serve/stdio.ts';
@@ -134,7 +135,8 @@ export type {
   SessionProjections,
 } from './session/projections/registry.ts';
 export type { Session } from './session/session.ts';
-export type { Durability, SessionObservations, Sessions } from './session/sessions.ts';
+export type { Durability } from './session/commit-queue.ts';
+export type { SessionObservations, Sessions } from './session/sessions.ts';
 export type {
   Checkpoint,
   DamagedSession,

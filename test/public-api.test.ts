@@ -26,7 +26,7 @@ const entries: readonly {
       checkStore connectControl finalOutput fork localControl observeRuntime openControlSocket openSqliteStore openaiCompatible serveHttp serveStdio settleRun spawn subagentTool textOf
       controlTools installSubagentTools jobTools reportSetup`),
     types: words(`
-      ControlClient ControlSocket HttpOptions HttpServer StdioOptions StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
+      ConnectOptions ControlClient ControlSocket HttpOptions HttpServer StdioOptions StdioServer NotificationMap NotificationName OperationFailure OperationMap OperationName
       OperationParams OperationResult RowDiagnostic RowFailure RowListing RowStatus RuntimeEvent
       SessionRow SessionStatus SessionSummary TreeUpdate WaitingOn
       AiSdkModel AiSdkProvider LifecycleEvents ProviderEvents SessionOutline SqliteStoreOptions SubagentRunEndInfo SubagentRunInfo SubagentStopReasonMap

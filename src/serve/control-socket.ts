@@ -11,11 +11,11 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import type { Harness } from '../harness.ts';
 import type { RpcPeer } from './rpc-peer.ts';
 import { serveConnection } from './served-connection.ts';
-import { connectTo, listenAt, placeOf, socketsOf } from './socket-files.ts';
+import { connectTo, listenAt, placeOf, socketName, socketsOf } from './socket-files.ts';
 
 /** A harness that others of this machine's user can reach. It does not own the harness. */
 export interface ControlSocket extends AsyncDisposable {
-  /** `<store>-<pid>.sock`. */
+  /** `<store>-<pid>.sock`, or `<store>-<pid>.<number>.sock` of a further one of this process. */
   readonly path: string;
   /** The file is removed, and every connection ended. Idempotent. */
   close(): Promise<void>;
@@ -44,10 +44,8 @@ export async function openControlSocket(
     );
   }
   const { folder, name } = await placeOf(file);
-  let path = join(folder, `${name}-${process.pid}.sock`);
-  for (let number = 2; open.has(path); number++) {
-    path = join(folder, `${name}-${process.pid}-${number}.sock`);
-  }
+  let path = join(folder, socketName(name, 1));
+  for (let number = 2; open.has(path); number++) path = join(folder, socketName(name, number));
   open.add(path);
   try {
     await removeDead(file);
@@ -84,9 +82,9 @@ export async function openControlSocket(
 }
 
 async function removeDead(store: string): Promise<void> {
-  for (const { path, pid } of await socketsOf(store)) {
-    if (pid === process.pid) continue;
+  for (const file of await socketsOf(store)) {
+    if (file.pid === process.pid) continue;
     // One that cannot be asked now is left to whoever can.
-    (await connectTo(path).catch(() => undefined))?.destroy();
+    (await connectTo(file).catch(() => undefined))?.destroy();
   }
 }

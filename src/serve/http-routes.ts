@@ -1,10 +1,9 @@
 /** What stands at which address. Each request has a connection of its own, which ends with it. */
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HarnessError } from '../../protocol/errors.ts';
+import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
+import type { HttpStreams } from './http-streams.ts';
 import { failureOf, Operations } from './operations.ts';
 import type { OperationsOptions } from './operations.ts';
-import type { NotificationMap } from './operation-map.ts';
 import { RPC } from './rpc-peer.ts';
 import { rpcErrorOf } from './served-connection.ts';
 import type { Tell } from './tell.ts';
@@ -17,35 +16,38 @@ const NEEDS_A_CONNECTION: ReadonlySet<string> = new Set([
   'tree/watch',
   'tree/unwatch',
 ]);
-/** A stream says that it is alive when nothing happens. */
-const ALIVE_MS = 15_000;
-
 const STATUS: Readonly<Record<string, number>> = {
   INVALID_ARGUMENT: 400,
   UNAUTHORIZED: 403,
   SESSION_NOT_FOUND: 404,
   UNKNOWN_OPERATION: 404,
   SESSION_OWNED_ELSEWHERE: 409,
+  LIMIT_EXCEEDED: 503,
 };
 
-/** Answer one request that may be answered. `ended` ends streams. */
+/** Answer one request that may be answered. */
 export async function answerRoute(
   options: OperationsOptions,
   request: IncomingMessage,
   response: ServerResponse,
-  ended: AbortSignal,
+  streams: HttpStreams,
 ): Promise<void> {
-  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+  const target = targetOf(request.url ?? '/');
+  if (target === undefined) {
+    return json(response, 400, failed(new ArgumentError('That is no address of anything here.')));
+  }
+  const { pathname, searchParams } = target;
   const route = `${request.method} ${pathname}`;
+  const stream = (begin: (operations: Operations) => Promise<object>): Promise<void> =>
+    refusing(response, () => streams.serve(options, response, begin));
   const [, id] = /^GET \/sessions\/([^/]+)\/events$/u.exec(route) ?? [];
   if (id !== undefined) {
     const sessionId = decoded(id);
-    const last = request.headers['last-event-id'];
-    const from = last === undefined ? Number(searchParams.get('from') ?? 0) : Number(last) + 1;
     const forever = searchParams.get('forever') === 'true';
-    return stream(options, response, ended, (operations) =>
-      operations.call('session/follow', { sessionId, from, forever }),
-    );
+    return stream(async (operations) => {
+      const from = await firstOf(operations, sessionId, request, searchParams);
+      return operations.call('session/follow', { sessionId, from, forever });
+    });
   }
   switch (route) {
     case 'GET /healthz':
@@ -60,7 +62,7 @@ export async function answerRoute(
       return text(response, await metricsText(options));
     case 'GET /tree': {
       const rootId = searchParams.get('rootId');
-      return stream(options, response, ended, (operations) =>
+      return stream((operations) =>
         operations.call('tree/watch', rootId === null ? {} : { rootId }),
       );
     }
@@ -70,6 +72,47 @@ export async function answerRoute(
       return json(response, 404, { error: { message: `There is nothing at ${pathname}.` } });
   }
 }
+
+/** `undefined`: it is no address at all. Two slashes in front are a path too, and no host. */
+function targetOf(url: string): URL | undefined {
+  const whole = url.startsWith('/') ? `http://localhost${url}` : url;
+  return URL.canParse(whole) ? new URL(whole) : undefined;
+}
+
+/** Where a reader of a log begins. @throws {ArgumentError} for an event that there is not */
+async function firstOf(
+  operations: Operations,
+  sessionId: string,
+  { headers }: IncomingMessage,
+  searchParams: URLSearchParams,
+): Promise<number> {
+  const last = headers['last-event-id'];
+  // An empty one is that of a reader who has seen none.
+  if (last === undefined || last === '') return numberIn('from', searchParams.get('from') ?? '0');
+  const seen = numberIn('Last-Event-ID', String(last));
+  const { events } = await operations.call('session/read', { sessionId, from: seen, limit: 1 });
+  if (events.length > 0) return seen + 1;
+  throw new ArgumentError(`"Last-Event-ID" names an event that this log does not have: ${seen}.`);
+}
+
+function numberIn(key: string, given: string): number {
+  if (/^\d{1,15}$/u.test(given)) return Number(given);
+  throw new ArgumentError(`"${key}" takes a number of events.`);
+}
+
+/** Whatever is refused before anything is written is the answer. */
+async function refusing(response: ServerResponse, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    if (!(thrown instanceof HarnessError) || response.headersSent) throw thrown;
+    json(response, statusOf(thrown), failed(thrown));
+  }
+}
+
+const failed = (thrown: unknown): object => ({ error: failureOf(thrown) });
+
+const statusOf = (thrown: unknown): number => STATUS[failureOf(thrown).code] ?? 500;
 
 const nobody: Tell = async () => {};
 
@@ -82,8 +125,7 @@ async function answered(
   try {
     json(response, 200, await ask(operations));
   } catch (thrown) {
-    const error = failureOf(thrown);
-    json(response, STATUS[error.code] ?? 500, { error });
+    json(response, statusOf(thrown), failed(thrown));
   } finally {
     await operations.close();
   }
@@ -107,6 +149,11 @@ async function rpc(
     return json(response, 400, refused(null, RPC.parse, 'The body is one JSON object.'));
   }
   const { id = null, method, params = {} } = asked ?? {};
+  // Whatever else it is would be a part of the answer.
+  const isId = typeof id === 'string' || Number.isFinite(id);
+  if (!isId && asked?.id !== undefined) {
+    return json(response, 400, refused(null, RPC.request, 'An id is a text or a number.'));
+  }
   if (typeof method !== 'string') {
     return json(response, 400, refused(id, RPC.request, 'A request has a method.'));
   }
@@ -119,67 +166,10 @@ async function rpc(
     const result = await operations.call(method as never, params as never);
     json(response, 200, { jsonrpc: '2.0', id, result });
   } catch (thrown) {
-    const error = rpcErrorOf(thrown);
-    const { code } = failureOf(thrown);
-    json(response, STATUS[code] ?? 500, { jsonrpc: '2.0', id, error });
+    json(response, statusOf(thrown), { jsonrpc: '2.0', id, error: rpcErrorOf(thrown) });
   } finally {
     await operations.close();
   }
-}
-
-/** Server-sent events, until the reading ends, the reader leaves, or the server closes. */
-async function stream(
-  options: OperationsOptions,
-  response: ServerResponse,
-  ended: AbortSignal,
-  begin: (operations: Operations) => Promise<object>,
-): Promise<void> {
-  const gone = new AbortController();
-  const leave = (): void => gone.abort();
-  response.once('close', leave);
-  ended.addEventListener('abort', leave, { once: true });
-  const write = async (part: string): Promise<void> => {
-    if (gone.signal.aborted || response.write(part)) return;
-    await once(response, 'drain', { signal: gone.signal }).catch(() => {});
-  };
-  let open = (): void => {};
-  // What is told before it is known that this can be told of waits for that.
-  const isOpen = new Promise<void>((done) => (open = done));
-  const tell: Tell = async (name, params) => {
-    await isOpen;
-    await write(sse(name, params));
-    if (name === 'follow.end') leave();
-  };
-  const operations = new Operations(options, tell, leave);
-  const alive = setInterval(() => void write(': alive\n\n'), ALIVE_MS);
-  try {
-    await begin(operations);
-    response.writeHead(200, {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
-    });
-    response.flushHeaders();
-    open();
-    if (!gone.signal.aborted) await once(gone.signal, 'abort');
-    response.end();
-  } catch (thrown) {
-    const error = failureOf(thrown);
-    if (!(thrown instanceof HarnessError)) throw thrown;
-    json(response, STATUS[error.code] ?? 500, { error });
-  } finally {
-    clearInterval(alive);
-    open();
-    gone.abort();
-    ended.removeEventListener('abort', leave);
-    await operations.close();
-  }
-}
-
-/** The number of an event of a log is its id, so that a reader goes on where it stopped. */
-function sse<N extends keyof NotificationMap>(name: N, params: NotificationMap[N]): string {
-  const { event } = params as Partial<NotificationMap['session.event']>;
-  const id = name === 'session.event' ? `id: ${event?.seq}\n` : '';
-  return `${id}event: ${name}\ndata: ${JSON.stringify(params)}\n\n`;
 }
 
 async function metricsText(options: OperationsOptions): Promise<string> {
@@ -233,6 +223,8 @@ export function json(
   body: object,
   headers: Record<string, string> = {},
 ): void {
+  // First: what cannot be written is still another answer.
+  const content = `${JSON.stringify(body)}\n`;
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
-  response.end(`${JSON.stringify(body)}\n`);
+  response.end(content);
 }

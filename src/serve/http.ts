@@ -5,6 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { BlockList, isIP } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { systemClock } from '../base/clock.ts';
@@ -14,6 +15,7 @@ import type { Harness } from '../harness.ts';
 import { boardOf } from './board.ts';
 import { IDLE_MS } from './opened-roots.ts';
 import { answerRoute, json } from './http-routes.ts';
+import { HttpStreams } from './http-streams.ts';
 import { failureOf } from './operations.ts';
 
 /** Where to listen, and what clients have to show. */
@@ -56,7 +58,8 @@ export async function serveHttp(harness: Harness, options: HttpOptions = {}): Pr
   const { idleMs = IDLE_MS, clock = systemClock } = options;
   if (token === '') throw new ArgumentError('The token of an HTTP server is not empty.');
   const closed = deferred<'shutdown' | 'closed'>();
-  const ended = new AbortController();
+  const streams = new HttpStreams();
+  let isLocal = true;
   const server = createServer((request, response) => {
     const onShutdown = (): void => void setImmediate(() => void close('shutdown'));
     answer(request, response).catch((error: unknown) => {
@@ -64,9 +67,9 @@ export async function serveHttp(harness: Harness, options: HttpOptions = {}): Pr
       else response.destroy();
     });
     async function answer(asked: IncomingMessage, answered: ServerResponse): Promise<void> {
-      const refusal = refusalOf(asked, token, isLoopback(host));
+      const refusal = refusalOf(asked, token, isLocal);
       if (refusal !== undefined) return json(answered, ...refusal);
-      await answerRoute({ harness, onShutdown }, asked, answered, ended.signal);
+      await answerRoute({ harness, onShutdown }, asked, answered, streams);
     }
   });
   await new Promise<void>((done, failed) => {
@@ -76,12 +79,15 @@ export async function serveHttp(harness: Harness, options: HttpOptions = {}): Pr
       done();
     });
   });
+  const { address, family, port: given } = server.address() as AddressInfo;
+  // Not as it was named: an address has several names.
+  isLocal = isLoopback(address);
   const stop = boardOf(harness).roots.closeIdle(idleMs, clock);
   let closing: Promise<void> | undefined;
   const close = (why: 'shutdown' | 'closed'): Promise<void> => {
     closing ??= (async () => {
       stop();
-      ended.abort();
+      streams.close();
       const timer = setTimeout(() => server.closeAllConnections(), PARTING_MS);
       await new Promise<void>((done) => {
         server.close(() => done());
@@ -92,7 +98,6 @@ export async function serveHttp(harness: Harness, options: HttpOptions = {}): Pr
     })();
     return closing;
   };
-  const { address, family, port: given } = server.address() as AddressInfo;
   return {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${given}`,
     token,
@@ -118,7 +123,7 @@ function refusalOf(
     return [403, { error: 'Pages of other sites are not answered.' }];
   }
   if (method === 'GET' && url === '/healthz') return undefined;
-  const [, shown = ''] = /^Bearer (.+)$/u.exec(headers.authorization ?? '') ?? [];
+  const [, shown = ''] = /^Bearer +(.+)$/iu.exec(headers.authorization ?? '') ?? [];
   if (timingSafeEqual(digest(shown), digest(token))) return undefined;
   const ask = { 'www-authenticate': 'Bearer' };
   return [401, { error: 'This needs the token, as `Authorization: Bearer …`.' }, ask];
@@ -127,16 +132,25 @@ function refusalOf(
 /** Of the same length whatever was shown. */
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-const nameIn = (host: string): string => host.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1');
-
-function hostOf(origin: string): string {
-  try {
-    return nameIn(new URL(origin).host);
-  } catch {
-    // `null`, as of a page without an origin.
-    return '';
-  }
+/** As an address is written when all agree on one way to. Empty: it is no name of a host. */
+function nameIn(host: string): string {
+  const url = `http://${host}`;
+  if (/[\s/?#@\\]/u.test(host) || !URL.canParse(url)) return '';
+  return new URL(url).hostname.replace(/^\[(.*)\]$/u, '$1');
 }
 
-const isLoopback = (name: string): boolean =>
-  /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/u.test(name.toLowerCase());
+function hostOf(origin: string): string {
+  // `null`, as of a page without an origin, is none.
+  return URL.canParse(origin) ? nameIn(new URL(origin).host) : '';
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+function isLoopback(name: string): boolean {
+  if (name.toLowerCase() === 'localhost') return true;
+  const version = isIP(name);
+  // One of the fourth version, written as one of the sixth, is checked as what it is.
+  return version !== 0 && LOOPBACK.check(name, version === 6 ? 'ipv6' : 'ipv4');
+}

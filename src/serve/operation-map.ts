@@ -58,8 +58,9 @@ export interface OperationMap {
     };
   };
   /**
-   * Tell a root something: a later turn of its own. An unknown id makes a root of that id, a stored
-   * one is opened again. The receipt says that it is kept; what comes of it is told.
+   * Tell a root something: a later turn of its own. An unknown id makes a root of that id, which is
+   * then at most 128 letters, digits and `.`, `_`, `:`, `-`, with a letter or a digit in front; a
+   * stored one is opened again. The receipt says that it is kept; what comes of it is told.
    */
   'session/prompt': {
     params: { readonly sessionId: string; readonly contentBlocks: readonly ContentBlock[] };

@@ -3,14 +3,13 @@
  * checked before anything happens; what is asked for goes on until its connection is closed, and
  * what was told stays told.
  */
-import { setMaxListeners } from 'node:events';
 import {
   ArgumentError,
   HarnessError,
   ProtocolError,
   SubagentError,
 } from '../../protocol/errors.ts';
-import { toErrorRecord } from '../../protocol/error-record.ts';
+import { printed, toErrorRecord } from '../../protocol/error-record.ts';
 import type { SessionId } from '../../protocol/ids.ts';
 import { newId } from '../base/ids.ts';
 import type { Harness } from '../harness.ts';
@@ -75,8 +74,6 @@ export class Operations {
     this.#onShutdown = onShutdown;
     this.#tell = told;
     this.#tooSlow = tooSlow;
-    // Each following listens to it.
-    setMaxListeners(0, this.#ended.signal);
   }
 
   /**
@@ -90,7 +87,9 @@ export class Operations {
     signal?: AbortSignal,
   ): Promise<OperationResult<M>> {
     if (!Object.hasOwn(operationSchemas, method)) {
-      throw new ProtocolError('UNKNOWN_OPERATION', `There is no operation "${String(method)}".`);
+      const known = Object.keys(operationSchemas).join(', ');
+      const text = `There is no operation "${printed(method).slice(0, 100)}". There are: ${known}.`;
+      throw new ProtocolError('UNKNOWN_OPERATION', text);
     }
     const problems = validateJson(operationSchemas[method], params);
     if (problems.length > 0) {
@@ -145,7 +144,6 @@ export class Operations {
       return { serverInfo, protocolVersion: PROTOCOL_VERSION, pid: process.pid };
     },
     'session/prompt': async ({ sessionId, contentBlocks }, signal) => {
-      named('sessionId', sessionId);
       const message = userMessage(contentBlocks);
       const board = this.#board;
       const line = await lineOf(board, sessionId, signal).catch((error: unknown) => {
@@ -296,10 +294,6 @@ export class Operations {
 export function failureOf(error: unknown): OperationFailure {
   const { message } = toErrorRecord(error);
   return { code: error instanceof HarnessError ? error.code : 'INTERNAL', message };
-}
-
-function named(key: string, value: string): void {
-  if (value === '') throw new ArgumentError(`"${key}" takes a name that is not empty.`);
 }
 
 function counted(key: string, value: number): void {

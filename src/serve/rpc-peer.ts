@@ -112,9 +112,11 @@ export class RpcPeer {
     this.#pending.delete(id);
   }
 
-  /** Resolves when there is room for more. */
-  notify(method: string, params: unknown): Promise<void> {
-    return this.#write({ jsonrpc: '2.0', method, params });
+  /** Resolves when there is room for more. @param params as JSON */
+  notify(method: string, params: string): Promise<void> {
+    return this.#writeLine(
+      `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${params}}`,
+    );
   }
 
   /** Read no further, or on; until then the other end is held up. */
@@ -243,11 +245,15 @@ export class RpcPeer {
     else input.resume();
   }
 
+  #write(value: object): Promise<void> {
+    return this.#writeLine(JSON.stringify(value));
+  }
+
   /** Never rejects: what cannot be written is for somebody who is gone. */
-  async #write(value: object): Promise<void> {
+  async #writeLine(line: string): Promise<void> {
     const { output } = this.#options;
     if (this.#isEnded || output.destroyed || output.writableEnded) return;
-    if (output.write(`${JSON.stringify(value)}\n`)) return;
+    if (output.write(`${line}\n`)) return;
     this.#drained ??= deferred();
     await this.#drained.promise;
   }

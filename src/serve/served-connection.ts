@@ -2,6 +2,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { failureOf, Operations } from './operations.ts';
 import type { OperationsOptions } from './operations.ts';
+import { paramsText } from './rendered.ts';
 import { RPC, RpcPeer } from './rpc-peer.ts';
 import type { RpcError } from './rpc-peer.ts';
 
@@ -20,7 +21,7 @@ export function serveConnection(
   });
   const operations = new Operations(
     options,
-    (name, params) => peer.notify(name, params),
+    (name, params) => peer.notify(name, paramsText(name, params)),
     () => peer.close(),
   );
   void peer.closed.then(() => operations.close());

@@ -1,5 +1,5 @@
 /** Where the control sockets of a store are, and how one is made that nobody else can ever open. */
-import { chmod, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,15 +26,24 @@ export async function placeOf(store: string): Promise<{ folder: string; name: st
   }
 }
 
+/**
+ * What the sockets of this process are called, the first one first. Of whichever store one is, its
+ * last hyphen tells: what follows that has none.
+ */
+export function socketName(name: string, number: number): string {
+  return `${name}-${process.pid}${number === 1 ? '' : `.${number}`}.sock`;
+}
+
 /** All that stand beside a store, answered or not, by process and age. */
 export async function socketsOf(store: string): Promise<readonly SocketFile[]> {
   const { folder, name } = await placeOf(store);
-  const files = (await readdir(folder)).flatMap((file): SocketFile[] => {
-    if (!file.startsWith(`${name}-`)) return [];
-    const [, pid] = /^(\d+)(?:-\d+)?\.sock$/u.exec(file.slice(name.length + 1)) ?? [];
-    return pid === undefined ? [] : [{ path: join(folder, file), pid: Number(pid) }];
+  const files = await readdir(folder, { withFileTypes: true });
+  const sockets = files.flatMap((file): SocketFile[] => {
+    const [, of, pid] = /^(.*)-(\d+)(?:\.\d+)?\.sock$/su.exec(file.name) ?? [];
+    if (of !== name || !file.isSocket()) return [];
+    return [{ path: join(folder, file.name), pid: Number(pid) }];
   });
-  return files.sort((a, b) => a.pid - b.pid || (a.path < b.path ? -1 : 1));
+  return sockets.sort((a, b) => a.pid - b.pid || (a.path < b.path ? -1 : 1));
 }
 
 /**
@@ -63,10 +72,11 @@ export async function listenAt(server: Server, path: string): Promise<void> {
 }
 
 /**
- * Connect to it; `undefined` when nobody listens there any more, whose file is then removed.
+ * Connect to it; `undefined` when nobody listens there any more: what a dead process left is then
+ * removed.
  * @throws (rejects) what keeps us from it otherwise
  */
-export async function connectTo(path: string): Promise<Socket | undefined> {
+export async function connectTo({ path, pid }: SocketFile): Promise<Socket | undefined> {
   try {
     return await atShortPath(dirname(path), path, async (folder) => {
       const socket = connect(join(folder, basename(path)));
@@ -83,8 +93,19 @@ export async function connectTo(path: string): Promise<Socket | undefined> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
     if (code !== 'ECONNREFUSED') throw error;
-    await rm(path, { force: true });
+    // Whatever is no socket is somebody's own file, and refuses in the same way.
+    const isSocket = (await lstat(path).catch(() => undefined))?.isSocket() ?? false;
+    if (isSocket && !isRunning(pid)) await rm(path, { force: true });
     return undefined;
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }
 

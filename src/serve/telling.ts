@@ -21,8 +21,13 @@ export interface RootOptions {
 
 const USER = { kind: 'user' } as const;
 
+/** What whoever is outside may call a new root; one that is there has the name that it has. */
+const NEW_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/u;
+const NEW_ID_CHARS = 128;
+
 /**
  * Make a root, or open a stored one again, once whoever does the same is done.
+ * @throws {ArgumentError} for a new one with an id that nobody could read or type
  * @throws what `agents.create` and `agents.resume` throw
  */
 export async function openRoot(
@@ -38,6 +43,12 @@ export async function openRoot(
       const handle = await harness.agents.resumeManaged(id, { signal });
       roots.add(handle);
       return handle.agent;
+    }
+    if (id.length > NEW_ID_CHARS || !NEW_ID.test(id)) {
+      throw new ArgumentError(
+        `The id of a new session has at most ${NEW_ID_CHARS} characters: letters, digits, ".", ` +
+          '"_", ":" and "-", of which a letter or a digit is the first.',
+      );
     }
     const { cwd, ...agentOptions } = options;
     const handle = await harness.agents.createManaged({

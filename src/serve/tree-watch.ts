@@ -3,7 +3,7 @@ import type { Board } from './board.ts';
 import type { RowListing } from './operation-map.ts';
 import { listRows } from './rows.ts';
 import type { RuntimeEvent } from './runtime-events.ts';
-import { observeRuntime } from './runtime-events.ts';
+import { watchRuntime } from './runtime-feed.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Tell } from './tell.ts';
 
@@ -30,7 +30,7 @@ export class TreeWatch {
     this.#tell = tell;
     this.#inside = rootId === undefined ? undefined : new Set([rootId]);
     // Before the first snapshot is read: what happens meanwhile comes after it.
-    this.#stop = observeRuntime(board.harness, (event) => this.#push(event));
+    this.#stop = watchRuntime(board.harness, (event) => this.#push(event));
   }
 
   /**

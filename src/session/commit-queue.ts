@@ -13,6 +13,15 @@ import type { SessionPersistence } from './store.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { StoreError } from '../../protocol/errors.ts';
 
+/**
+ * What `session.committed()` stands for.
+ * - `full`: the store has put it on the disk.
+ * - `process`: the store has taken it; what it may still lose is the store's own setting.
+ * - `batched`: nothing; it resolves at once, and writes are gathered for up to 200 ms. What was
+ *   acknowledged in that window is lost when the process ends without closing.
+ */
+export type Durability = 'full' | 'process' | 'batched';
+
 /** How long `batched` gathers events before it writes them. */
 export const BATCH_WINDOW_MS = 200;
 /** Sessions in one write. */

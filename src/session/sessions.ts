@@ -9,6 +9,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { SessionEvent, SessionEventOf } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
+import type { Durability } from './commit-queue.ts';
 import type { Inheritance } from './kept-session.ts';
 import type { SessionMeta } from './header.ts';
 import type { SessionObservations } from './observations.ts';
@@ -37,15 +38,6 @@ import { giveBack } from './store-rules.ts';
 import { StoredSessions } from './stored-sessions.ts';
 
 export type { SessionObservations } from './observations.ts';
-
-/**
- * What `session.committed()` stands for.
- * - `full`: the store has put it on the disk.
- * - `process`: the store has taken it; what it may still lose is the store's own setting.
- * - `batched`: nothing; it resolves at once, and writes are gathered for up to 200 ms. What was
- *   acknowledged in that window is lost when the process ends without closing.
- */
-export type Durability = 'full' | 'process' | 'batched';
 
 export interface PrepareOptions {
   /** Absent: a new one. */

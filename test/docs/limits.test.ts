@@ -95,6 +95,13 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['one line on a control socket, or on stdio', 'src/serve/served-connection.ts', 'MAX_LINE_BYTES'],
   ['requests of one connection under way', 'src/serve/rpc-peer.ts', 'MAX_UNDER_WAY'],
   ['the body of a request over HTTP', 'src/serve/http-routes.ts', 'MAX_BODY_BYTES'],
+  ['readers of events of one HTTP server', 'src/serve/http-streams.ts', 'MAX_STREAMS'],
+  [
+    'the time in which the processes of a store answer `connectControl`',
+    'src/serve/connect-control.ts',
+    'ANSWER_MS',
+  ],
+  ['the id of a session that `session/prompt` makes', 'src/serve/telling.ts', 'NEW_ID_CHARS'],
   ['followings and watches of one connection', 'src/serve/operations.ts', 'MAX_OPEN'],
   ['events of one `session/read`', 'src/serve/operations.ts', 'MAX_PAGE'],
   ['events of one `session/read`', 'src/serve/operations.ts', 'DEFAULT_PAGE'],

@@ -5,10 +5,31 @@ import { SessionId } from '../../protocol/ids.ts';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
+import { operationSchemas } from '../../src/serve/operation-schemas.ts';
 import { testHarness } from '../support/harness.ts';
 import { served, take } from './served.ts';
 
+const said = (sessionId: string) => ({
+  sessionId,
+  contentBlocks: [{ type: 'text', text: 'Hi' }] as const,
+});
+
 describe('a prompt', () => {
+  it.each(['a', '7:b.c_d-e', 'a'.repeat(128)])('makes a root of the id %s', async (id) => {
+    await using s = await served({ script: ['Hello.'] });
+    await s.client.call('session/prompt', said(id));
+    await s.t.harness.agents.get(SessionId(id))?.whenIdle();
+    expect(s.t.model.requests).toHaveLength(1);
+  });
+
+  it('reaches a root of the program by whatever id it has', async () => {
+    await using s = await served({ script: ['Hello.'] });
+    const { agent } = await s.t.harness.agents.create({ sessionId: 'two words' });
+    await s.client.call('session/prompt', said(agent.id));
+    await agent.whenIdle();
+    expect(s.t.model.requests).toHaveLength(1);
+  });
+
   it('makes a root of an unknown id, and its events and rests are told in order', async () => {
     await using s = await served({ script: ['Hello.'] });
     const told: string[] = [];
@@ -51,6 +72,13 @@ describe('parameters that are wrong', () => {
     ['session/read', { sessionId: 'a', limit: 5_000 }, 'INVALID_ARGUMENT'],
     ['session/prompt', { sessionId: '', contentBlocks: [] }, 'INVALID_ARGUMENT'],
     ['session/prompt', { sessionId: 'a', contentBlocks: [{ no: 'type' }] }, 'INVALID_ARGUMENT'],
+    ['session/prompt', said('a b'), 'INVALID_ARGUMENT'],
+    ['session/prompt', said('a\u001B[31m'), 'INVALID_ARGUMENT'],
+    ['session/prompt', said('a\n'), 'INVALID_ARGUMENT'],
+    ['session/prompt', said('-a'), 'INVALID_ARGUMENT'],
+    ['session/prompt', said('ä'), 'INVALID_ARGUMENT'],
+    ['session/prompt', said(''), 'INVALID_ARGUMENT'],
+    ['session/prompt', said('a'.repeat(129)), 'INVALID_ARGUMENT'],
     ['initialize', { protocolVersion: 2 }, 'PROTOCOL_VERSION'],
     ['initialize', { provider: 'nobody' }, 'INVALID_ARGUMENT'],
     ['session/list', { rootId: 'unknown' }, 'SESSION_NOT_FOUND'],
@@ -73,7 +101,31 @@ describe('parameters that are wrong', () => {
   });
 });
 
+it('says what there is to whoever asks for what there is not', async () => {
+  await using s = await served();
+  const asked = s.client.call('no/such' as never, {} as never);
+  const names = Object.keys(operationSchemas).join(', ');
+  await expect(asked).rejects.toThrow(`There is no operation "no/such". There are: ${names}.`);
+  const long = s.client.call('x'.repeat(10_000) as never, {} as never);
+  await expect(long).rejects.toThrow(`"${'x'.repeat(100)}". There`);
+});
+
 describe('reading', () => {
+  it('of many at once over one connection is no sign of a leak', async () => {
+    await using s = await served({ script: ['One.'] });
+    await s.t.ask('Go');
+    const warnings: string[] = [];
+    const warned = ({ message }: Error): void => void warnings.push(message);
+    process.on('warning', warned);
+    const readings = Array.from({ length: 20 }, () => s.client.follow(s.t.root.id));
+    readings.push(...Array.from({ length: 20 }, () => s.client.watch() as never));
+    await Promise.all(readings.map((reading) => reading.next()));
+    for (const reading of readings) await reading.return?.();
+    await s.client.call('metrics', {});
+    process.off('warning', warned);
+    expect(warnings).toEqual([]);
+  });
+
   it('gives a log page by page', async () => {
     await using s = await served({ script: ['One.'] });
     await s.t.ask('Go');

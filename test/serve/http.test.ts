@@ -1,74 +1,8 @@
-import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { createUserMessage } from '../../src/agent/agent.ts';
 import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
-import { serveHttp } from '../../src/serve/http.ts';
-import type { HttpServer } from '../../src/serve/http.ts';
-import { testHarness } from '../support/harness.ts';
-import type { TestHarnessOptions } from '../support/harness.ts';
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-/** Node's own client, without an agent: nothing is kept open. */
-function get(
-  server: HttpServer,
-  path: string,
-  options: {
-    headers?: Record<string, string>;
-    method?: string;
-    body?: string;
-    until?: (body: string) => boolean;
-  } = {},
-): Promise<Answer> {
-  const { headers = {}, method = 'GET', body, until } = options;
-  return new Promise((done, failed) => {
-    const asked = request(
-      new URL(path, server.url),
-      {
-        method,
-        agent: false,
-        headers: { authorization: `Bearer ${server.token}`, ...headers },
-      },
-      (response) => {
-        let text = '';
-        const finish = (): void => done({ status: response.statusCode ?? 0, body: text });
-        response.setEncoding('utf8');
-        response.on('data', (part: string) => {
-          text += part;
-          if (until?.(text) !== true) return;
-          finish();
-          asked.destroy();
-        });
-        response.on('end', finish);
-        response.on('error', () => {});
-      },
-    );
-    asked.on('error', failed);
-    asked.end(body);
-  });
-}
-
-async function serving(options: TestHarnessOptions = {}) {
-  const t = await testHarness(options);
-  const server = await serveHttp(t.harness);
-  return {
-    t,
-    server,
-    async [Symbol.asyncDispose]() {
-      await server.close();
-      await t[Symbol.asyncDispose]();
-    },
-  };
-}
-
-const rpc = (method: string, params: object): { method: string; body: string } => ({
-  method: 'POST',
-  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-});
+import { get, rpc, serving } from './http-asking.ts';
 
 describe('whoever asks', () => {
   it.each([

@@ -2,6 +2,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { SessionId } from '../../protocol/ids.ts';
+import { createUserMessage } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import { serveHttp } from '../../src/serve/http.ts';
 import { serveStdio } from '../../src/serve/stdio.ts';
@@ -15,6 +16,10 @@ const prompt = ({ client }: Served, text = 'Hi') =>
 const agentOf = ({ t }: Served) => t.harness.agents.get(id);
 const gone = async (s: Served): Promise<void> => {
   while (agentOf(s) !== undefined) await new Promise((done) => setImmediate(done));
+};
+
+const othersTurns = async (): Promise<void> => {
+  for (let turn = 0; turn < 50; turn++) await new Promise((done) => setImmediate(done));
 };
 
 describe('session/close', () => {
@@ -86,6 +91,24 @@ describe.each(['stdio', 'http'] as const)('a server on %s', (door) => {
     await close();
     await clock.advance(0);
     expect(clock.pending).toBe(0);
+  });
+
+  it('holds a root that did something between two looks, whoever told it to', async () => {
+    const clock = new ManualClock();
+    await using s = await served({ script: ['One.', 'Two.'] });
+    const close = await serve(s, clock);
+    await prompt(s);
+    await agentOf(s)?.whenIdle();
+    await clock.advance(4_000);
+    // The program itself: nobody outside is told of it, or uses it.
+    agentOf(s)?.followup(createUserMessage('Go on'));
+    await agentOf(s)?.whenIdle();
+    await clock.advance(4_000);
+    await othersTurns();
+    expect(agentOf(s)).toBeDefined();
+    await clock.advance(1_000);
+    await gone(s);
+    await close();
   });
 
   it('holds a root that works, was told something, or is followed', async () => {

@@ -1,7 +1,8 @@
 /** A reader that does not read holds nobody up, and nothing is queued for it without bound. */
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { gate } from '../../src/base/gate.ts';
 import { Operations } from '../../src/serve/operations.ts';
+import { paramsText } from '../../src/serve/rendered.ts';
 import type { Tell } from '../../src/serve/tell.ts';
 import { testHarness } from '../support/harness.ts';
 import { externalProvider } from './external.ts';
@@ -56,6 +57,39 @@ it('is shown the tree again when it is too far behind, and then told of what com
   while (told.at(-1) !== 'session/status') await new Promise((done) => setImmediate(done));
   expect(told[3]).toBe('session/event');
   await operations.close();
+});
+
+it('is one of many who watch, for whom what happens is found out and rendered once', async () => {
+  await using t = await testHarness({ script: [{ text: LONG }] });
+  const events: unknown[][] = [];
+  const stringify = vi.spyOn(JSON, 'stringify');
+  const connections = [0, 1, 2].map((index) => {
+    const seen: unknown[] = (events[index] = []);
+    return new Operations(
+      { harness: t.harness },
+      async (name, params) => {
+        const text = paramsText(name, params);
+        if (name !== 'tree.event') return;
+        expect(JSON.parse(text)).toEqual(params);
+        seen.push((params as { event: unknown }).event);
+      },
+      () => {},
+    );
+  });
+  for (const each of connections) await each.call('tree/watch', {});
+  stringify.mockClear();
+  await t.ask('Go');
+  const isEnd = (event: unknown): boolean =>
+    (event as { event?: { type: string } }).event?.type === 'turn/end';
+  while (!events.every((seen) => seen.some(isEnd))) {
+    await new Promise((done) => setImmediate(done));
+  }
+  const [first = []] = events;
+  const rendered = stringify.mock.calls.filter(([value]) => value === first[0]);
+  stringify.mockRestore();
+  expect(rendered).toHaveLength(1);
+  for (const seen of events) expect(seen.every((event, at) => event === first[at])).toBe(true);
+  for (const each of connections) await each.close();
 });
 
 it('sees a run of another process below its parent, for as long as it lasts', async () => {

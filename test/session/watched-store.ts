@@ -7,7 +7,7 @@ import type { Logger } from '../../src/base/logger.ts';
 import { silentLogger } from '../../src/base/logger.ts';
 import { MemoryStore } from '../../src/session/memory-store.ts';
 import type { Session } from '../../src/session/session.ts';
-import type { Durability } from '../../src/session/sessions.ts';
+import type { Durability } from '../../src/session/commit-queue.ts';
 import { Sessions } from '../../src/session/sessions.ts';
 import type { StoreAppend } from '../../src/session/store.ts';
 import type { Gate } from '../support/gate.ts';
