@@ -82,7 +82,8 @@ export type {
 } from './prompt/prompt.ts';
 
 export { NO_START_CAPABILITIES } from './subagents/provider.ts';
-export { boundDiagnostic, settleRun } from './subagents/settle-run.ts';
+export { boundDiagnostic } from './subagents/diagnostic.ts';
+export { settleRun } from './subagents/settle-run.ts';
 export type { RunOutcome } from './subagents/settle-run.ts';
 export { finalOutput } from './session/output.ts';
 export { fork } from './providers/worker-fork.ts';

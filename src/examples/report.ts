@@ -73,6 +73,6 @@ const [first] = told;
 assert.equal(first?.source.kind === 'subagent-report' && first.source.senderSessionId, childId);
 assert.equal(
   textOf(first?.content ?? []),
-  `Your subagent "counter" (id ${childId}) reports:I have begun.`,
+  `Your subagent "counter" (id ${childId}) reports:\nI have begun.`,
 );
 withdraw();

@@ -45,7 +45,7 @@ function noticeOf({ jobId, label, status, text = '' }: JobView): {
   const outcome = OUTCOMES[status] ?? 'has ended';
   return {
     content: [
-      { type: 'text', text: `${name} (job ${jobId}) ${outcome}. ${LEAD_INS[status] ?? ''}` },
+      { type: 'text', text: `${name} (job ${jobId}) ${outcome}. ${LEAD_INS[status] ?? ''}\n` },
       { type: 'text', text },
     ],
     source: {

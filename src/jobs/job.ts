@@ -1,7 +1,9 @@
-import { HarnessError } from '../../protocol/errors.ts';
-import { deferred } from '../base/deferred.ts';
-import type { SubagentRun } from '../subagents/provider.ts';
+import { setImmediate as othersTurn } from 'node:timers/promises';
+import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
+import { deferred, whenSettled } from '../base/deferred.ts';
+import type { SubagentResult, SubagentRun } from '../subagents/provider.ts';
 import { answerText, explainResult } from '../subagents/result-text.ts';
+import { readRun } from '../subagents/returned-run.ts';
 import { finishRun, messageOf } from '../subagents/settle-run.ts';
 import type { FinishedRun } from '../subagents/settle-run.ts';
 
@@ -22,10 +24,25 @@ export interface JobView {
   readonly text?: string;
 }
 
+/** What is read of a run, once. */
+interface HeldRun {
+  readonly id: string;
+  readonly result: PromiseLike<SubagentResult>;
+  dispose(): Promise<void>;
+}
+
 interface Outcome {
   readonly status: 'completed' | 'failed' | 'killed';
   readonly text: string;
 }
+
+/** A call that waits for the end of a job, until its signal ends that. */
+export interface JobWait {
+  readonly signal: AbortSignal | undefined;
+}
+
+export const isAnyKept = (waits: readonly JobWait[]): boolean =>
+  waits.some(({ signal }) => signal?.aborted !== true);
 
 /** One background run, from its order to its release. Its status only ever moves forward. */
 export class Job {
@@ -33,12 +50,14 @@ export class Job {
   readonly label: string;
   readonly provider: string;
   /** Whoever waits for its end, each until its own signal ends that wait. */
-  readonly waits = new Set<{ readonly signal: AbortSignal | undefined }>();
+  readonly waits = new Set<JobWait>();
   /** Its agent knows of its end, or does not want to: it is not told. */
   isQuiet = false;
   readonly #ending = new AbortController();
   readonly #done = deferred<void>();
-  #run: SubagentRun | undefined;
+  /** What stands for the result of a run that was disposed and has not settled it. */
+  readonly #released = deferred<SubagentResult>();
+  #run: HeldRun | undefined;
   #outcome: Outcome | undefined;
 
   constructor(id: string, { label, provider }: { label: string; provider: string }) {
@@ -58,7 +77,7 @@ export class Job {
 
   /** A call waits for it that nobody has given up. */
   get isAwaited(): boolean {
-    return [...this.waits].some(({ signal }) => signal?.aborted !== true);
+    return isAnyKept([...this.waits]);
   }
 
   /** Resolves when nothing of it is left. Never rejects. */
@@ -78,13 +97,16 @@ export class Job {
     };
   }
 
-  /** Begins in this tick. @param onEnd called once, in the tick in which its outcome is final */
+  /**
+   * Begins in this tick, and ends whatever its provider gives or throws.
+   *
+   * @param onEnd called once, in the tick in which its outcome is final
+   */
   async begin(
     start: (signal: AbortSignal) => Promise<SubagentRun>,
     onEnd: () => void,
   ): Promise<void> {
-    const outcome = await this.#drive(start);
-    this.#outcome = outcome;
+    this.#outcome = await this.#drive(start).catch((error: unknown) => notRun(error));
     try {
       onEnd();
     } finally {
@@ -96,30 +118,41 @@ export class Job {
   kill(reason: string): void {
     if (this.isDone || this.signal.aborted) return;
     this.#ending.abort(new HarnessError('CANCELLED', reason));
-    // Its disposal ends the work of a provider that does not look at the signal. Whoever waits
-    // for the run disposes it again, and hears of a failure.
-    void (async () => this.#run?.dispose())().catch(() => {});
+    this.#disposeKilled();
   }
 
   async #drive(start: (signal: AbortSignal) => Promise<SubagentRun>): Promise<Outcome> {
+    let run: HeldRun;
     try {
-      this.#run = await start(this.signal);
+      run = this.#run = held(await start(this.signal));
     } catch (error) {
       // What could not be taken back is never told as a clean kill.
       if (this.signal.aborted && !isTeardown(error)) return this.#killed();
       return { status: 'failed', text: `The subagent could not be started: ${messageOf(error)}` };
     }
     // Killed in the tick in which it was published: nobody disposed it then.
-    if (this.signal.aborted) void (async () => this.#run?.dispose())().catch(() => {});
-    return this.#outcomeOf(await finishRun(this.#run));
+    if (this.signal.aborted) this.#disposeKilled();
+    const result = Promise.race([run.result, this.#released.promise]);
+    return this.#outcomeOf(await finishRun({ result, dispose: run.dispose }));
+  }
+
+  /**
+   * Ends the work of a provider that does not look at the signal; nothing happens in its run from
+   * then on, whether or not that says so. Whoever waits for the run disposes it again, and hears
+   * of a failure.
+   */
+  #disposeKilled(): void {
+    const run = this.#run;
+    if (run === undefined) return;
+    void Promise.allSettled([(async () => run.dispose())()])
+      // What the disposal settles is heard before it counts as missing.
+      .then(() => othersTurn())
+      .then(() => this.#released.resolve({ output: [], stopReason: 'aborted' }));
   }
 
   #outcomeOf({ result, disposal }: FinishedRun): Outcome {
     const ended = ((): Outcome => {
-      if (result.status === 'rejected') {
-        const text = `The subagent could not be run: ${messageOf(result.reason)}`;
-        return { status: 'failed', text };
-      }
+      if (result.status === 'rejected') return notRun(result.reason);
       const { stopReason } = result.value;
       if (stopReason === 'completed') {
         return { status: 'completed', text: answerText(result.value) };
@@ -143,3 +176,20 @@ export class Job {
 const isTeardown = (error: unknown): boolean =>
   error instanceof AggregateError ||
   (error instanceof HarnessError && error.code === 'ACTIVATION_TEARDOWN_FAILED');
+
+const notRun = (error: unknown): Outcome => ({
+  status: 'failed',
+  text: `The subagent could not be run: ${messageOf(error)}`,
+});
+
+const ignore = (): void => {};
+
+/** @throws {ArgumentError} for what is no run; whatever it made is told to end */
+function held(returned: unknown): HeldRun {
+  const { id, result, dispose, problem } = readRun(returned);
+  if (problem === undefined && dispose !== undefined) return { id, result, dispose };
+  whenSettled(result, ignore, ignore);
+  // Not waited for: what is no run says nothing of when it ends.
+  void (async () => dispose?.())().catch(ignore);
+  throw new ArgumentError(`What began it gave no run: ${problem}.`);
+}

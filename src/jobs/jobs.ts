@@ -15,8 +15,8 @@ import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
 import type { SubagentRun } from '../subagents/provider.ts';
 import type { JobSupport } from '../subagents/runtime.ts';
-import { Job } from './job.ts';
-import type { JobView } from './job.ts';
+import { isAnyKept, Job } from './job.ts';
+import type { JobView, JobWait } from './job.ts';
 import { deliverJobNotice } from './job-notice.ts';
 
 export type { JobStatus, JobView } from './job.ts';
@@ -102,10 +102,8 @@ export class Jobs {
     void job.begin(
       async (signal) => begin(signal),
       () => {
-        this.#tell(agent, job);
-        // After the notice, which is what a child that waited for its jobs goes on with.
-        release();
         this.#forgetOldest(own);
+        this.#ended(agent, job, release);
       },
     );
     return { jobId: job.id };
@@ -134,6 +132,8 @@ export class Jobs {
       } finally {
         job.waits.delete(waiting);
       }
+      // It may have ended first: until that is handed over the abort wins, and a notice comes.
+      signal?.throwIfAborted();
     }
     return job.view;
   }
@@ -156,7 +156,7 @@ export class Jobs {
       signal: 'signal',
     });
     const job = this.#find(agent, jobId);
-    job.isQuiet = true;
+    if (!job.isDone) job.isQuiet = true;
     job.kill(reason);
     await raceSignal(job.done, signal);
     return job.view;
@@ -196,13 +196,30 @@ export class Jobs {
   }
 
   /**
-   * In the tick in which the outcome is final. A call that waits for it reads it, and whoever reads
-   * it later reads it beside the notice; one whose wait was aborted by then does not count, even if
-   * its agent has not noticed yet. A kill that comes after this tick finds the agent told.
+   * In the tick in which the outcome is final. A call that waits for it reads it, one whose wait
+   * was aborted by then does not, even if its agent has not noticed yet. The race is between here
+   * and the end of that call, a few reactions later: one that is aborted in between comes to
+   * nothing, as does a tool that is stopped before its result is taken. So those that wait are
+   * looked at once more when all reactions have run; by then no abort reaches a call that has read.
    */
-  #tell(agent: Agent, job: Job): void {
+  #ended(agent: Agent, job: Job, release: () => void): void {
+    const waits = [...job.waits];
+    const tell = (): void => {
+      try {
+        this.#tell(agent, job, waits);
+      } finally {
+        // After the notice, which is what a child that waited for its jobs goes on with.
+        release();
+      }
+    };
+    if (isAnyKept(waits)) setImmediate(tell);
+    else tell();
+  }
+
+  /** Once at most. Whoever reads it later reads it beside the notice. */
+  #tell(agent: Agent, job: Job, waits: readonly JobWait[]): void {
     const { agents, support, logger } = this.#options;
-    if (job.isQuiet || job.isAwaited || this.#ending.has(agent)) return;
+    if (job.isQuiet || isAnyKept(waits) || this.#ending.has(agent)) return;
     if (agents.get(agent.id) !== agent) return;
     try {
       deliverJobNotice(

@@ -12,7 +12,7 @@ import type { Emitter } from '../base/emitter.ts';
 import { foldConsumedWork, oneShotStopReason } from '../session/consumed-work.ts';
 import { finalOutput } from '../session/output.ts';
 import type { SubagentResult, SubagentRun, SubagentStopReason } from '../subagents/provider.ts';
-import { boundDiagnostic } from '../subagents/settle-run.ts';
+import { boundDiagnostic } from '../subagents/diagnostic.ts';
 import type { StructuredCapture } from '../subagents/structured.ts';
 
 export interface WorkerRunOptions {

@@ -6,8 +6,8 @@ import { frozenCopy } from '../../protocol/json.ts';
 import { Emitter } from '../base/emitter.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
+import { boundDiagnostic } from './diagnostic.ts';
 import type { SubagentStopReason } from './provider.ts';
-import { boundDiagnostic } from './settle-run.ts';
 
 /** A published child, as its start is told. */
 export interface SubagentRunInfo {

@@ -9,10 +9,11 @@ import { whenSettled } from '../base/deferred.ts';
 import { copyOfObjectJsonSchema } from '../tools/json-schema.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
-import type { SubagentEnd, SubagentLifecycle } from './lifecycle.ts';
-import type { SubagentResult, SubagentRun, SubagentStartRequest } from './provider.ts';
+import type { SubagentLifecycle } from './lifecycle.ts';
+import type { SubagentRun, SubagentStartRequest } from './provider.ts';
 import type { RemoteRuns } from './remote-runs.ts';
 import type { ProviderRegistry } from './registry.ts';
+import { readResult } from './returned-result.ts';
 import { readRun } from './returned-run.ts';
 import { copyOfPrompt, readRequest } from './start-request.ts';
 
@@ -105,13 +106,9 @@ export async function startOneShot(
   const isLocal = localAgent !== undefined;
   const end = context.lifecycle.start(parent, { provider: name, id, local: isLocal }, label);
   // Reactions run later, so even a result that was settled already is told after its start.
-  const tell = (value: SubagentResult): void => {
-    try {
-      end(...outcomeOf(value));
-    } catch {
-      // Accessors of the result.
-      end('error');
-    }
+  const tell = (value: unknown): void => {
+    const { stopReason, output, diagnostic } = readResult(value);
+    end(stopReason, output, diagnostic);
   };
   // A failure itself is the holder's, who has the promise.
   whenSettled(result, tell, () => end('error'));
@@ -132,14 +129,4 @@ function assertLive({ agents }: OneShotContext, parent: Agent): void {
     problem = 'it cannot be read';
   }
   throw new SubagentError('UNAUTHORIZED', `Cannot start a child of this parent: ${problem}.`);
-}
-
-/** What a result says of its end, even one that is not what a provider has to give. */
-function outcomeOf(value: SubagentResult | undefined): Parameters<SubagentEnd> {
-  const { stopReason, output, diagnostic } = value ?? {};
-  return [
-    typeof stopReason === 'string' ? stopReason : 'error',
-    Array.isArray(output) ? output : [],
-    typeof diagnostic === 'string' ? diagnostic : undefined,
-  ];
 }

@@ -66,7 +66,7 @@ export async function reportFrom(
   const parent = agents.get(parentId);
   if (parent === undefined) throw parentUnavailable(parentId);
   const message = createUserMessage(
-    [{ type: 'text', text: `Your subagent "${label}" (id ${id}) reports:` }, ...blocks],
+    [{ type: 'text', text: `Your subagent "${label}" (id ${id}) reports:\n` }, ...blocks],
     { kind: 'subagent-report', form: 'relay', senderSessionId: id },
   );
   const isQueued = hasQueued(parent, id);

@@ -1,6 +1,7 @@
 import { textOf } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { SubagentResult, SubagentRun } from './provider.ts';
+import { readResult } from './returned-result.ts';
 
 /** What became of a run, once nothing of it is left. */
 export type RunOutcome =
@@ -14,10 +15,15 @@ export interface FinishedRun {
   readonly disposal: PromiseSettledResult<void>;
 }
 
-/** Wait for the result, then release the run, whatever the result was. Never rejects. */
-export async function finishRun(run: SubagentRun): Promise<FinishedRun> {
+/**
+ * Wait for the result, then release the run, whatever the result was. One that is none is an
+ * `error`. Never rejects.
+ */
+export async function finishRun(
+  run: Pick<SubagentRun, 'result' | 'dispose'>,
+): Promise<FinishedRun> {
   // In functions of their own: what a provider gave may throw before there is a promise.
-  const [result] = await Promise.allSettled([(async () => run.result)()]);
+  const [result] = await Promise.allSettled([(async () => run.result)().then(readResult)]);
   const [disposal] = await Promise.allSettled([(async () => run.dispose())()]);
   return { result, disposal };
 }
@@ -55,22 +61,4 @@ function outcomeOf(result: SubagentResult): RunOutcome {
 /** The message of anything that was thrown; never throws itself. */
 export function messageOf(thrown: unknown): string {
   return toErrorRecord(thrown).message;
-}
-
-export const MAX_DIAGNOSTIC_BYTES = 4_096;
-const CUT = '… [cut]';
-
-/** At most 4 096 bytes of UTF-8, cut between characters and visibly. */
-export function boundDiagnostic(text: string): string {
-  const bytes = Buffer.from(text, 'utf8');
-  // Through UTF-8 and back, so that a lone surrogate does not grow when it is encoded later.
-  if (bytes.byteLength <= MAX_DIAGNOSTIC_BYTES) return bytes.toString('utf8');
-  let end = MAX_DIAGNOSTIC_BYTES - Buffer.byteLength(CUT);
-  while (isContinuation(bytes[end])) end--;
-  return `${bytes.toString('utf8', 0, end)}${CUT}`;
-}
-
-/** The byte at which a character must not be cut off: it belongs to the one before. */
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0b1100_0000) === 0b1000_0000;
 }

@@ -13,8 +13,8 @@ import { finalOutput } from '../session/output.ts';
 import { splice } from '../session/waiting.ts';
 import type { Waiting } from '../session/waiting.ts';
 import type { Activation } from './activation.ts';
+import { boundDiagnostic } from './diagnostic.ts';
 import type { SubagentStopReason } from './provider.ts';
-import { boundDiagnostic } from './settle-run.ts';
 
 export interface Outcome {
   readonly stopReason: SubagentStopReason;
@@ -219,7 +219,7 @@ export function noticeOf(
   const said = `${outcome}${why}, ${next}${thrown}${lost}`;
   return {
     content: [
-      { type: 'text', text: `${name} (id ${id}) ${said}` },
+      { type: 'text', text: `${name} (id ${id}) ${said}\n` },
       { type: 'text', text: leadIn(stopReason, output) },
       ...output,
     ],
@@ -240,8 +240,8 @@ function leadIn(stopReason: SubagentStopReason, output: readonly ContentBlock[])
   // Reasoning and calls are no words for somebody else.
   if (textOf(output).trim() === '') return 'It left no closing message in words.';
   return stopReason === 'completed'
-    ? 'Its closing message:'
-    : 'What it had said by then, which is not a final answer:';
+    ? 'Its closing message:\n'
+    : 'What it had said by then, which is not a final answer:\n';
 }
 
 const messages = (count: number, one: string, many: string): string =>

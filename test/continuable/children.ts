@@ -85,7 +85,9 @@ export const insertions = ({ session }: Agent): { list: string; message: UserMes
 /** The notices it was given, as text. */
 export const notices = (agent: Agent): string[] =>
   insertions(agent).flatMap(({ message: { source, content } }) =>
-    source.kind === 'subagent-settled' ? [content.map((block) => textOf([block])).join(' | ')] : [],
+    source.kind === 'subagent-settled'
+      ? [content.map((block) => textOf([block]).trimEnd()).join(' | ')]
+      : [],
   );
 
 const BY: Readonly<Record<string, string>> = {

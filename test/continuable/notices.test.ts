@@ -37,8 +37,8 @@ describe('a notice', () => {
     const outcome = `Your subagent "solver" (id ${child.id}) has finished, and is idle until you send it more work.`;
     expect(list).toBe('next-turn');
     expect(message.content).toEqual([
-      { type: 'text', text: outcome },
-      { type: 'text', text: 'Its closing message:' },
+      { type: 'text', text: `${outcome}\n` },
+      { type: 'text', text: 'Its closing message:\n' },
       { type: 'text', text: 'The answer is 42.' },
     ]);
     expect(message.source).toEqual({
@@ -330,7 +330,11 @@ describe('the words of a notice', () => {
   });
   const said = (more: Partial<Settlement>, label = 'worker') => {
     const { content, source } = noticeOf({ ...child, label }, settlement(more));
-    return { first: textOf(content.slice(0, 1)), rest: content.slice(1), summary: source.summary };
+    return {
+      first: textOf(content.slice(0, 1)).trimEnd(),
+      rest: content.slice(1),
+      summary: source.summary,
+    };
   };
 
   it('are an outcome for every reason, and for one that nobody knows', () => {
@@ -345,6 +349,19 @@ describe('the words of a notice', () => {
       'failed before it finished',
       'ended abnormally (constructor) before it finished',
     ]);
+  });
+
+  it('stand in lines of their own when a notice is printed', () => {
+    const { content } = noticeOf({ ...child, label: 'worker' }, settlement({}));
+    expect(textOf(content)).toBe(
+      'Your subagent "worker" (id c0ffee) has finished, and is idle until you send it more work.\n' +
+        'It left no closing message.',
+    );
+    const output = [{ type: 'text', text: 'Six words.' }] as const;
+    expect(textOf(said({ output }).rest)).toBe('Its closing message:\nSix words.');
+    expect(textOf(said({ stopReason: 'error', output }).rest)).toBe(
+      'What it had said by then, which is not a final answer:\nSix words.',
+    );
   });
 
   it('say what waits and what was thrown away', () => {

@@ -37,7 +37,7 @@ describe('a report', () => {
         id: messageId,
         source: { kind: 'subagent-report', form: 'relay', senderSessionId: child.id },
         content: [
-          { text: `Your subagent "finder" (id ${child.id}) reports:` },
+          { text: `Your subagent "finder" (id ${child.id}) reports:\n` },
           { type: 'text', text: 'Found it.' },
         ],
       },

@@ -69,7 +69,7 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['names in a list of a tool filter', 'src/subagents/start-request.ts', 'MAX_NAMES'],
   ['the label, and the id, of a child that goes on', 'src/subagents/continuable.ts', 'NAME_CHARS'],
   ['a report', 'protocol/model-grammar.ts', 'MAX_ANSWER_BYTES'],
-  ['a `diagnostic`', 'src/subagents/settle-run.ts', 'MAX_DIAGNOSTIC_BYTES'],
+  ['a `diagnostic`', 'src/subagents/diagnostic.ts', 'MAX_DIAGNOSTIC_BYTES'],
   ['the `summary` of a notice', 'src/subagents/settlement.ts', 'SUMMARY_CHARS'],
   ['ended jobs that an agent can still read', 'src/jobs/jobs.ts', 'KEPT_ENDED'],
   ['nesting of a message', 'src/agent/agent.ts', 'MAX_MESSAGE_DEPTH'],

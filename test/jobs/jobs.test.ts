@@ -7,7 +7,7 @@ import { deferred } from '../../src/base/deferred.ts';
 import { gate } from '../../src/base/gate.ts';
 import type { JobView } from '../../src/jobs/jobs.ts';
 import type { SubagentRun } from '../../src/subagents/provider.ts';
-import { completed, rejection, stubRun, text } from '../subagents/stubs.ts';
+import { brokenPromise, completed, rejection, stubRun, text } from '../subagents/stubs.ts';
 import { testHarness } from '../support/harness.ts';
 import type { TestHarness } from '../support/harness.ts';
 import { settled, until } from '../support/until.ts';
@@ -42,6 +42,10 @@ const untilAborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) =>
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
   );
+
+const thrown = (): never => {
+  throw new Error('not to be read');
+};
 
 describe('a job', () => {
   it('gives the same answer however often it is read', async () => {
@@ -87,7 +91,7 @@ describe('a job', () => {
     const [notice, ...more] = notices(root);
     expect(more).toEqual([]);
     expect(notice).toBe(
-      `Your background job "count the words" (job ${jobId}) has finished. Its answer:Six words.`,
+      `Your background job "count the words" (job ${jobId}) has finished. Its answer:\nSix words.`,
     );
   });
 
@@ -129,6 +133,100 @@ describe('a job', () => {
     expect(await rejection(reading)).toBe(reason);
     await until(() => notices(root).length === 1);
     await root.whenIdle();
+  });
+
+  // From before the end to after the last reaction to it.
+  it.each(Array.from({ length: 30 }, (_, reactions) => reactions))(
+    'is read or told, never neither, when its wait is aborted %i reactions after its result',
+    async (reactions) => {
+      const { rt, stub, jobId, jobs, root } = await withJob();
+      await using _ = rt;
+      await settled();
+      const stop = new AbortController();
+      const reason = new Error('the turn was stopped');
+      const read = jobs.output(root, jobId, { signal: stop.signal }).catch(() => undefined);
+      await settled();
+      stub.settle(completed(text('Six words.')));
+      for (let count = 0; count < reactions; count++) await Promise.resolve();
+      stop.abort(reason);
+      const view = await read;
+      await settled();
+      await root.whenIdle();
+      if (view === undefined) expect(notices(root)).toHaveLength(1);
+      else expect(view.text).toBe('Six words.');
+    },
+  );
+
+  it('is not told to a call whose signal is aborted once it has been read', async () => {
+    const { rt, stub, jobId, jobs, root } = await withJob();
+    await using _ = rt;
+    const stop = new AbortController();
+    const reading = jobs.output(root, jobId, { signal: stop.signal });
+    stub.settle(completed(text('Six words.')));
+    await reading;
+    await settled();
+    stop.abort();
+    await settled();
+    expect(notices(root)).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['a text as its output', { stopReason: 'weird', output: 'zz' }],
+    ['a number as its stop reason', { stopReason: 7, output: [] }],
+    ['a structured value that is no data', { ...completed(), structured: 1n }],
+    ['an output that cannot be read', Object.defineProperty({}, 'output', { get: thrown })],
+  ])('fails whose run results in %s, and says so', async (_what, result) => {
+    const { rt, stub, jobId, jobs, root } = await withJob();
+    await using _ = rt;
+    stub.settle(result as never);
+    const { status, text: shown } = await jobs.output(root, jobId);
+    expect(status).toBe('failed');
+    expect(shown).toMatch(/INVALID_ARGUMENT: The provider gave what is no result: its /);
+    expect(stub.disposals).toBe(1);
+  });
+
+  it.each<[string, (run: SubagentRun) => unknown]>([
+    ['null', () => null],
+    ['no id', (run) => ({ ...run, id: undefined })],
+    [
+      'an id that cannot be read',
+      (run) => Object.defineProperty({ ...run }, 'id', { get: thrown }),
+    ],
+    ['a result that is no promise', (run) => ({ ...run, result: completed() })],
+    ['no way to dispose it', (run) => ({ ...run, dispose: undefined })],
+  ])('fails when what begins it gives %s as its run', async (_what, made) => {
+    const run = stubRun().run;
+    const { rt, jobId, jobs, root } = await withJob(async () => made(run) as never);
+    await using _ = rt;
+    const view = await jobs.output(root, jobId);
+    expect(view.status).toBe('failed');
+    expect(view.text).toMatch(/^The subagent could not be started: .* gave no run: /);
+    expect(jobs.list(root)).toEqual([view]);
+  });
+
+  it('fails whose run cannot be waited for', async () => {
+    const { run } = stubRun();
+    const { rt, jobId, jobs, root } = await withJob(async () => ({
+      ...run,
+      result: brokenPromise(),
+    }));
+    await using _ = rt;
+    expect(await jobs.output(root, jobId)).toMatchObject({ status: 'failed' });
+  });
+
+  it.each<[string, () => Promise<void>, string]>([
+    ['is released', async () => {}, 'killed'],
+    ['cannot be released', () => Promise.reject(new Error('stuck')), 'failed'],
+  ])('ends by a kill when its run never settles and %s', async (_what, dispose, status) => {
+    const { run } = stubRun();
+    const { rt, jobId, jobs, root } = await withJob(async () => ({ ...run, dispose }));
+    await using _ = rt;
+    await settled();
+    const killed = await jobs.kill(root, jobId, { reason: 'Not needed.' });
+    expect(killed.status).toBe(status);
+    expect(killed.text).toMatch(/^Not needed\.\n/);
+    expect(await jobs.output(root, jobId)).toEqual(killed);
   });
 
   it('that is killed before it has begun is killed', async () => {

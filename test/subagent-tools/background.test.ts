@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { gate } from '../../src/base/gate.ts';
 import { subagentTool } from '../../src/subagent-tools/subagent.ts';
-import { stubProvider, testRuntime } from '../subagents/stubs.ts';
+import { completed, stubProvider, stubRun, testRuntime, text } from '../subagents/stubs.ts';
 import { settled, until } from '../support/until.ts';
 import {
   call,
@@ -59,9 +59,37 @@ describe('a delegation in the background, one-shot', () => {
     await quiet(t);
     expect(heard(t.root)).toEqual([['user'], ['job-settled']]);
     expect(lastText(t.rt.model.requests.at(-1)!)).toMatch(
-      /has finished\. Its answer:\nSix words\.$/,
+      /has finished\. Its answer:\n\nSix words\.$/,
     );
   });
+
+  // From before the end of the job to after the result of the call.
+  it.each(Array.from({ length: 40 }, (_, reactions) => reactions))(
+    'is read or told, never neither, when job_output is stopped %i reactions after its end',
+    async (reactions) => {
+      let jobId = '';
+      await using t = await talking(
+        [() => call('job_output', { job_id: jobId }), 'Read.', 'Told.'],
+        [],
+        { delegation: [oneShot] },
+      );
+      const { jobs } = t.rt.harness;
+      const stub = stubRun();
+      const order = { label: 'count the words', provider: 'spawn' };
+      ({ jobId } = jobs.start(t.root, order, async () => stub.run));
+      const asked = t.rt.ask('Begin.');
+      await until(() => jobs.isAwaitedBy(t.root));
+      await settled();
+      stub.settle(completed(text('Six words.')));
+      for (let count = 0; count < reactions; count++) await Promise.resolve();
+      t.root.cancel({ kind: 'user' });
+      await asked;
+      await settled();
+      await quiet(t);
+      const isRead = results(t.root).some(({ text: shown }) => shown.endsWith('Six words.'));
+      expect([isRead, heard(t.root).flat().includes('job-settled')]).toContain(true);
+    },
+  );
 
   it('is ended by job_kill, and says nothing more', async () => {
     const held = gate();

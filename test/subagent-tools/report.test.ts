@@ -49,7 +49,7 @@ describe('the tool report', () => {
     await t.rt.ask('Begin.');
     await until(() => heard(t.root).length === 2);
     await t.root.whenIdle();
-    expect(lastText(t.rt.model.requests.at(-1)!)).toMatch(/reports:\nIt begins with five\.$/);
+    expect(lastText(t.rt.model.requests.at(-1)!)).toMatch(/reports:\n\nIt begins with five\.$/);
     expect(t.childModel.requests.map(lastText).at(-1)).toMatch(/^Delivered/);
     held.open();
     await until(() => heard(t.root).length === 3);

@@ -127,7 +127,7 @@ describe('lifecycle', () => {
   it.each([
     ['AUTH: bad key', 'AUTH: bad key'],
     ['x'.repeat(5_000), expect.stringMatching(/^x+… \[cut\]$/)],
-    [3 as never, undefined],
+    [3 as never, expect.stringContaining('its diagnostic is no text')],
   ])('says why a run failed, as its result does: %s', async (diagnostic, said) => {
     const { run, settle } = stubRun();
     const { told, start } = observed(async () => run);
@@ -158,13 +158,16 @@ describe('lifecycle', () => {
     ['what cannot be read', () => [unreadable('text')]],
     ['a list that cannot be read', () => new Proxy([], { ownKeys: () => expect.unreachable() })],
     ['more than anyone says', () => Array.from({ length: 100_001 }, () => null)],
-  ])('leaves the message out of the end when it is %s', async (_, output) => {
+  ])('ends with an error, and without a message, a run whose output is %s', async (_, output) => {
     const { run, settle } = stubRun();
     const { told, start, logger } = observed(async () => run);
     await start();
     settle({ output: output() as never, stopReason: 'completed' });
     await reactions();
-    expect(told[1]![1]).toMatchObject({ stopReason: 'completed' });
+    expect(told[1]![1]).toMatchObject({
+      stopReason: 'error',
+      diagnostic: expect.stringMatching(/^INVALID_ARGUMENT: .*its output is no list/) as string,
+    });
     expect(told[1]![1]).not.toHaveProperty('lastAssistantMessage');
     expect(logger.warnings).toEqual([]);
   });
@@ -195,19 +198,20 @@ describe('lifecycle', () => {
     expect(end).not.toHaveProperty('lastAssistantMessage');
   });
 
-  it.each<[unknown, string]>([
-    [undefined, 'error'],
-    [{}, 'error'],
-    [{ stopReason: 7, output: 'words' }, 'error'],
-    [{ stopReason: 'quota', output: null }, 'quota'],
-  ])('ends a run whose result is no result: %j', async (result, stopReason) => {
+  it.each<[unknown]>([
+    [undefined],
+    [{}],
+    [{ stopReason: 7, output: 'words' }],
+    [{ stopReason: '', output: [] }],
+    [{ stopReason: 'quota', output: null }],
+  ])('ends a run with an error whose result is no result: %j', async (result) => {
     const { run, settle } = stubRun();
     const { told, start } = observed(async () => run);
     await start();
     settle(result as never);
     await reactions();
     expect(told.map(([edge]) => edge)).toEqual(['start', 'end']);
-    expect(told[1]![1]).toMatchObject({ stopReason });
+    expect(told[1]![1]).toMatchObject({ stopReason: 'error' });
     expect(told[1]![1]).not.toHaveProperty('lastAssistantMessage');
   });
 

@@ -1,12 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SubagentResult, SubagentStopReason } from '../../src/subagents/provider.ts';
-import {
-  boundDiagnostic,
-  finishRun,
-  MAX_DIAGNOSTIC_BYTES,
-  settleRun,
-} from '../../src/subagents/settle-run.ts';
+import { boundDiagnostic, MAX_DIAGNOSTIC_BYTES } from '../../src/subagents/diagnostic.ts';
+import { finishRun, settleRun } from '../../src/subagents/settle-run.ts';
 import { brokenPromise, completed, stubRun, text } from './stubs.ts';
 
 describe('settleRun', () => {
@@ -95,6 +91,47 @@ describe('settleRun', () => {
 });
 
 describe('finishRun', () => {
+  it('makes an error of what is no result, with the output and the words there are', async () => {
+    const { run, settle } = stubRun();
+    const output = [text('part')];
+    settle({ output, stopReason: '' as never, diagnostic: 'LOST: it fell over' });
+    const { result } = await finishRun(run);
+    expect(result).toEqual({
+      status: 'fulfilled',
+      value: {
+        output,
+        stopReason: 'error',
+        diagnostic:
+          'INVALID_ARGUMENT: The provider gave what is no result: its stopReason is no text. ' +
+          'It said: LOST: it fell over',
+      },
+    });
+  });
+
+  it('passes a result on as a copy, with a diagnostic within its bound', async () => {
+    const { run, settle } = stubRun();
+    const given = {
+      ...completed(text('a')),
+      structured: { n: 1 },
+      diagnostic: 'x'.repeat(MAX_DIAGNOSTIC_BYTES + 1),
+    };
+    settle(given);
+    const { result } = await finishRun(run);
+    const value = (result as PromiseFulfilledResult<SubagentResult>).value;
+    expect(value).toEqual({ ...given, diagnostic: boundDiagnostic(given.diagnostic) });
+    expect(value.output).not.toBe(given.output);
+    expect(value.structured).not.toBe(given.structured);
+  });
+
+  it('takes no more values than there is room for', async () => {
+    const { run, settle } = stubRun();
+    let shared: unknown = 'x';
+    for (let level = 0; level < 40; level++) shared = [shared, shared];
+    settle({ ...completed(), structured: shared });
+    const { result } = await finishRun(run);
+    expect(result).toMatchObject({ value: { stopReason: 'error' } });
+  });
+
   it('also survives a dispose that throws at once', async () => {
     const { run, settle } = stubRun();
     settle(completed());
