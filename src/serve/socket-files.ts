@@ -34,14 +34,12 @@ export function socketName(name: string, number: number): string {
   return `${name}-${process.pid}${number === 1 ? '' : `.${number}`}.sock`;
 }
 
-/** All that stand beside a store, answered or not, by process and age. */
+/** All that are called so beside a store, answered or not, by process and age. */
 export async function socketsOf(store: string): Promise<readonly SocketFile[]> {
   const { folder, name } = await placeOf(store);
-  const files = await readdir(folder, { withFileTypes: true });
-  const sockets = files.flatMap((file): SocketFile[] => {
-    const [, of, pid] = /^(.*)-(\d+)(?:\.\d+)?\.sock$/su.exec(file.name) ?? [];
-    if (of !== name || !file.isSocket()) return [];
-    return [{ path: join(folder, file.name), pid: Number(pid) }];
+  const sockets = (await readdir(folder)).flatMap((file): SocketFile[] => {
+    const [, of, pid] = /^(.*)-(\d+)(?:\.\d+)?\.sock$/su.exec(file) ?? [];
+    return of === name ? [{ path: join(folder, file), pid: Number(pid) }] : [];
   });
   return sockets.sort((a, b) => a.pid - b.pid || (a.path < b.path ? -1 : 1));
 }
