@@ -28,7 +28,12 @@ const PAGES = {
   },
   providers: {
     about: 'The ways to run a child, and what a way of your own has to keep.',
-    from: ['src/providers/', 'src/subagents/provider', 'src/subagents/settle-run'],
+    from: [
+      'src/providers/',
+      'src/subagents/provider',
+      'src/subagents/settle-run',
+      'src/subagents/diagnostic',
+    ],
   },
   'delegation-tools': {
     about: 'The tools with which a model delegates, and jobs in the background.',
