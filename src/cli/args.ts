@@ -69,7 +69,7 @@ export function parseLine(argv: readonly string[]): ParsedLine {
     program.parse(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    if (error.exitCode !== 0) throw new UsageError(usageMessage(error), { cause: error });
+    if (error.exitCode !== 0) throw new UsageError(usageMessage(error, argv), { cause: error });
   }
   return parsed ?? { kind: 'print', text: printed };
 }
@@ -98,11 +98,12 @@ Examples:
 
 Every command says with --help what it ends with.`;
 
-function usageMessage(error: CommanderError): string {
+function usageMessage(error: CommanderError, [verb = '']: readonly string[]): string {
   const text = error.message
     .replace(/^error: /u, '')
     .split('\n')
     .join(' ')
     .trim();
-  return `${text}${/[.?)]$/u.test(text) ? '' : '.'} See "subagents --help".`;
+  const help = Object.hasOwn(DECLARATIONS, verb) ? `subagents ${verb} --help` : 'subagents --help';
+  return `${text}${/[.?)]$/u.test(text) ? '' : '.'} See "${help}".`;
 }

@@ -6,41 +6,90 @@ import {
   openaiCompatible,
   SessionId,
   type Agent,
+  type CreateAgentOptions,
   type Harness,
   type ObjectJsonSchema,
   type SubagentToolConfig,
 } from '../index.ts';
-import { rootOptionsOf, toolConfigOf } from './definitions.ts';
+import { rootOptionsOf, toolConfigOf, type AgentDefinition } from './definitions.ts';
 import { FILE_SUMMARY_SCHEMA } from './embedded/summary.ts';
 import { UsageError } from './exit-codes.ts';
 import type { AgentPlan } from './input.ts';
 
 /** How soon a turn that ran out of time has to obey before its thread is ended. */
 const INTERRUPT_GRACE_MS = 500;
+/** What comes with `--files`. */
+const FILE_TOOLS: ReadonlySet<string> = new Set(['list_files', 'read_file']);
 /** The name under which the models of --base-url are. */
-const SERVER = 'server';
+export const SERVER = 'server';
 
 /**
  * Build a harness, without its store first: what cannot be built is found before there is a file.
  *
  * @throws {UsageError} when the plan cannot be built.
  */
-export async function build(plan: AgentPlan, signal: AbortSignal): Promise<Harness> {
-  if (plan.store !== undefined) {
-    const { store: _, ...rehearsal } = plan;
-    await using harness = await assemble(rehearsal);
-    // Only a thread can tell whether a module loads.
-    if (plan.toolModules.length > 0) await createRoot(harness, rehearsal, signal);
+export async function build(given: AgentPlan, signal: AbortSignal): Promise<Harness> {
+  const plan = given.files === undefined ? withoutFileTools(given) : given;
+  const { store, toolModules, definitions } = plan;
+  const namesTools = definitions.some(({ tools }) => tools !== undefined);
+  // Only a thread can tell whether a module loads, and which tools it has.
+  const needsThread = namesTools || (store !== undefined && toolModules.length > 0);
+  if (store !== undefined || needsThread) {
+    await using harness = await assemble(plan, undefined);
+    if (needsThread) await rehearse(harness, plan, signal);
   }
-  return assemble(plan);
+  return assemble(plan, store);
 }
 
-async function assemble(plan: AgentPlan): Promise<Harness> {
+/** Whom nobody gave files has no tools for them, and its definition is as good as before. */
+function withoutFileTools(plan: AgentPlan): AgentPlan {
+  const definitions = plan.definitions.map((definition) => {
+    const { name, tools } = definition;
+    // Whoever begins with it means it.
+    if (tools === undefined || name === plan.root?.name) return definition;
+    return { ...definition, tools: tools.filter((tool) => !FILE_TOOLS.has(tool)) };
+  });
+  return { ...plan, definitions };
+}
+
+/** @throws {UsageError} naming the definition that it is about, if it is about one. */
+async function rehearse(harness: Harness, plan: AgentPlan, signal: AbortSignal): Promise<void> {
+  const { definitions } = plan;
+  const withTools = (tools: readonly string[]): Promise<unknown> => {
+    const setup: CreateAgentOptions['setup'] = (child) =>
+      void child.tools.restrict({ allow: tools });
+    return createRoot(harness, { ...plan, root: undefined }, signal, setup);
+  };
+  try {
+    await withTools(definitions.flatMap(({ tools = [] }) => tools));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    // It is one of them, or all that they have in common.
+    await withTools([]).catch((common: Error) => {
+      const named = definitions.find(({ name }) => common.message.includes(`\`${name}\``));
+      throw named === undefined ? common : at(named.places.name, common);
+    });
+    for (const { tools = [], places } of definitions) {
+      await withTools(tools).catch((own: Error) => {
+        throw at(places.tools, own);
+      });
+    }
+    throw error;
+  }
+}
+
+const at = (place: string, error: Error): Error =>
+  error instanceof UsageError
+    ? new UsageError(`${place}: ${error.message}`, { cause: error })
+    : error;
+
+/** The agents are those of the plan, kept in `store` or nowhere. */
+async function assemble(plan: AgentPlan, store: string | undefined): Promise<Harness> {
   const { server, files, cwd } = plan;
   let harness: Harness | undefined;
   try {
     harness = await createHarness({
-      ...(plan.store === undefined ? {} : { store: plan.store }),
+      ...(store === undefined ? {} : { store }),
       models: {
         embedded: { module: new URL('./embedded/model.js', import.meta.url) },
         ...(server === undefined ? {} : { [SERVER]: openaiCompatible(server) }),
@@ -97,13 +146,19 @@ function addDelegation(harness: Harness, plan: AgentPlan): void {
     report: goesOn,
     jobs: modes.has('one-shot'),
   });
+  if (outputSchema !== undefined && server === undefined) {
+    throw new UsageError(
+      '--output-schema needs a model: name one with --base-url and --model. The embedded scripted ' +
+        'model knows no results but its own.',
+    );
+  }
   for (const [index, config] of named.entries()) {
     try {
       installSubagentTools(harness, { delegation: [config], ...NO_MORE });
     } catch (error) {
       if (!(error instanceof HarnessError)) throw error;
-      const path = definitions[index]?.path;
-      throw new UsageError(`${path}: ${error.message}`, { cause: error });
+      const place = definitions[index]?.places.name;
+      throw new UsageError(`${place}: ${error.message}`, { cause: error });
     }
   }
 }
@@ -113,13 +168,20 @@ const NO_MORE = { control: false, jobs: false, report: false } as const;
 /** A root, as the plan says what one is. */
 export async function createRoot(
   harness: Harness,
-  plan: AgentPlan,
+  {
+    root,
+    cwd,
+    server,
+  }: Pick<AgentPlan, 'cwd' | 'server'> & {
+    readonly root?: AgentDefinition | undefined;
+  },
   signal: AbortSignal,
+  setup?: CreateAgentOptions['setup'],
 ): Promise<Agent> {
-  const { root, cwd, server } = plan;
   try {
     const { agent } = await harness.agents.create({
       ...(root === undefined ? {} : rootOptionsOf(root, server && SERVER)),
+      ...(setup === undefined ? {} : { setup }),
       meta: { cwd },
       signal,
     });

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { UsageError } from './exit-codes.ts';
 
-/** @throws {UsageError} when there is nothing at `absolute`, or a folder. */
+/** @throws {UsageError} when there is nothing at `absolute`, a folder, a pipe or a device. */
 export async function assertFile(absolute: string, path: string): Promise<void> {
   const status = await stat(absolute).catch((error: unknown) => {
     throw new UsageError(`Cannot read "${path}": ${reasonOf(error)}.`, { cause: error });
@@ -11,6 +11,7 @@ export async function assertFile(absolute: string, path: string): Promise<void> 
   if (status.isDirectory()) {
     throw new UsageError(`"${path}" is a folder: name its files, for example "${path}/**/*.md".`);
   }
+  if (!status.isFile()) throw new UsageError(`"${path}" is no regular file.`);
 }
 
 export async function assertReadable(absolute: string, path: string): Promise<void> {
@@ -24,6 +25,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of its path is no folder',
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
+  ENOSPC: 'there is no space left on the device',
   EADDRINUSE: 'something else listens there',
   EADDRNOTAVAIL: 'it is no address of this machine',
   ECONNREFUSED: 'connection refused',

@@ -41,8 +41,27 @@ export async function runCommand(
     const carryOut = (await VERBS[line.kind]()) as CarryOut<LineMap[Verb]>;
     return await carryOut(line.arguments, { streams, surroundings, signal } satisfies Call);
   } catch (error) {
-    if (!(error instanceof UsageError || error instanceof Refused)) throw error;
-    streams.stderr.write(`subagents: ${cleanLine(error.message)}\n`);
-    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
+    signal.throwIfAborted();
+    const told = await tellable(error);
+    streams.stderr.write(`subagents: ${cleanLine(told.message)}\n`);
+    return told instanceof UsageError ? EXIT.usage : EXIT.failed;
   }
 }
+
+/** What a command ended with, in its words or in the library's. @throws a defect, as it is. */
+async function tellable(error: unknown): Promise<Error> {
+  // What failed first says more than what failed while it was let go of.
+  if (error instanceof Error && error.name === 'SuppressedError') {
+    return tellable((error as SuppressedError).suppressed);
+  }
+  if (error instanceof UsageError || error instanceof Refused) return error;
+  const { HarnessError } = await import('../index.ts');
+  if (!(error instanceof HarnessError)) throw error;
+  const hint = HINTS[error.code];
+  return hint === undefined ? error : new Refused(`${error.message} ${hint}`, { cause: error });
+}
+
+/** What to do about what the library refuses. */
+const HINTS: Readonly<Record<string, string>> = {
+  SESSION_OWNED_ELSEWHERE: 'Stop that process first.',
+};

@@ -1,6 +1,6 @@
 /** One agent's definition from the text of its file: YAML between two lines `---`, then Markdown. */
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Node, Pair } from 'yaml';
+import type { Document, Node, Pair } from 'yaml';
 import { UsageError } from './exit-codes.ts';
 
 /** An agent that others can delegate to by its name, or that a run can begin with. */
@@ -16,26 +16,39 @@ export interface AgentDefinition {
   readonly limits: { readonly turnMs?: number; readonly memoryMb?: number };
   /** The file, as it was named. */
   readonly path: string;
+  /** File and line of what can turn out to be wrong later. */
+  readonly places: { readonly name: string; readonly tools: string };
 }
 
 /** A name is a tool's name for models. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/u;
 const KEYS = ['name', 'description', 'model', 'tools', 'persona', 'limits'] as const;
-const LIMITS = ['turnMs', 'memoryMb'] as const;
+const LIMITS = { turnMs: [1, 2_147_483_647], memoryMb: [32, 4096] } as const;
+/** Names of tools that agents have, with some options or always. */
+const TAKEN: ReadonlySet<string> = new Set(
+  (
+    'subagent send_message interrupt_agent list_agents job_output job_kill report ' +
+    'structured_output list_files read_file run_code'
+  ).split(' '),
+);
+/** What a persona can have put in for `{{name}}`. */
+const VARIABLES = ['provider', 'model', 'cwd'];
+/** The parser lets far deeper nesting than fits into this end the whole process. */
+const MAX_YAML = 32_768;
 /** Stands for the model of whoever delegates. */
 const INHERIT = 'inherit';
 
 /** @throws {UsageError} naming the file and the line. */
 export function parseDefinition(text: string, path: string): AgentDefinition {
   const lines = text.replace(/^\uFEFF/u, '').split(/\r?\n/u);
-  const end = lines.indexOf('---', 1);
+  const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === '---');
   if (lines[0]?.trimEnd() !== '---') {
     throw new UsageError(`${path}:1: It begins with no line "---": an agent's definition does.`);
   }
   if (end === -1) throw new UsageError(`${path}:1: No second line "---" ends what begins here.`);
   const counter = new LineCounter();
   const yaml = lines.slice(1, end).join('\n');
-  const document = parseDocument(yaml, { lineCounter: counter, prettyErrors: false });
+  const document = parseYaml(yaml, counter, path);
   // The first line of the YAML is the second of the file.
   const at = (offset: number): string => `${path}:${counter.linePos(offset).line + 1}`;
   const [wrong] = [...document.errors, ...document.warnings];
@@ -51,31 +64,59 @@ export function parseDefinition(text: string, path: string): AgentDefinition {
   if (!NAME.test(name)) {
     throw fields.wrong('name', 'takes letters, digits, "_" and "-", at most 64, no digit first');
   }
+  if (TAKEN.has(name)) throw fields.wrong('name', `is "${name}", which is a tool's name already`);
   const description = fields.text('description') ?? fail(`${path}:1: It has no "description".`);
   const model = fields.text('model');
   const tools = fields.names('tools');
-  const body = lines
-    .slice(end + 1)
-    .join('\n')
-    .trim();
+  const below = lines.slice(end + 1).join('\n');
+  const body = below.trim();
   const persona = fields.text('persona');
   if (persona !== undefined && body !== '') {
     throw fields.wrong('persona', 'is given, and so is a text below the second "---": leave one');
   }
   const limits = fields.numbers('limits', LIMITS);
-  if (limits.memoryMb !== undefined && (limits.memoryMb < 32 || limits.memoryMb > 4096)) {
-    throw fields.wrong('limits', 'takes a "memoryMb" of 32 to 4096');
+  if (persona !== undefined) {
+    for (const { problem } of wrongVariables(persona)) throw fields.wrong('persona', problem);
+  }
+  for (const { at: offset, problem } of wrongVariables(below)) {
+    const line = end + 2 + below.slice(0, offset).split('\n').length - 1;
+    throw new UsageError(`${path}:${line}: The text ${problem}.`);
   }
   const spoken = persona ?? body;
   return {
     name,
     description,
     path,
+    places: { name: fields.place('name'), tools: fields.place('tools') },
     limits,
     ...(model === undefined || model === INHERIT ? {} : { model }),
     ...(tools === undefined ? {} : { tools }),
     ...(spoken === '' ? {} : { persona: spoken }),
   };
+}
+
+/** @throws {UsageError} for what is more than the parser takes. */
+function parseYaml(yaml: string, lineCounter: LineCounter, path: string): Document {
+  if (yaml.length > MAX_YAML) {
+    const problem = `takes ${MAX_YAML} characters: a longer persona goes below the second "---"`;
+    throw new UsageError(`${path}:2: What begins here ${problem}.`);
+  }
+  const document = parseDocument(yaml, { lineCounter, prettyErrors: false });
+  const [wrong] = document.errors;
+  if (wrong?.code !== 'RESOURCE_EXHAUSTION') return document;
+  throw new UsageError(`${path}:2: What begins here is nested too deeply.`, { cause: wrong });
+}
+
+/** The first `{{…}}` that nothing can be put in for; a `{{` that nothing closes is text. */
+function* wrongVariables(
+  text: string,
+): Iterable<{ readonly at: number; readonly problem: string }> {
+  for (const { index, 1: name = '' } of text.matchAll(/\{\{([^]*?)\}\}/gu)) {
+    if (VARIABLES.includes(name)) continue;
+    const shown = `{{${name.slice(0, 64).replaceAll(/\s+/gu, ' ')}}}`;
+    const known = VARIABLES.map((each) => `{{${each}}}`).join(', ');
+    yield { at: index, problem: `has "${shown}", and there is no such variable, only ${known}` };
+  }
 }
 
 function fail(message: string): never {
@@ -103,7 +144,12 @@ class Fields {
   }
 
   wrong(key: string, what: string): UsageError {
-    return new UsageError(`${this.#at(this.#values.get(key)?.offset ?? 0)}: "${key}" ${what}.`);
+    return new UsageError(`${this.place(key)}: "${key}" ${what}.`);
+  }
+
+  /** File and line; the first line of all when the key is absent. */
+  place(key: string): string {
+    return this.#at(this.#values.get(key)?.offset ?? 0);
   }
 
   /** A text with something in it; `undefined` when the key is absent. */
@@ -133,7 +179,12 @@ class Fields {
     });
   }
 
-  numbers<K extends string>(key: string, known: readonly K[]): { readonly [P in K]?: number } {
+  /** Whole numbers, each in its range. */
+  numbers<K extends string>(
+    key: string,
+    ranges: Readonly<Record<K, readonly [least: number, most: number]>>,
+  ): { readonly [P in K]?: number } {
+    const known = Object.keys(ranges);
     const value = this.#values.get(key);
     if (value === undefined) return {};
     if (!isMap(value.node)) throw this.wrong(key, `takes keys: ${known.join(', ')}`);
@@ -141,8 +192,9 @@ class Fields {
     return Object.fromEntries(
       [...fields.#values].map(([name, { node }]) => {
         const number = isScalar(node) ? node.value : undefined;
-        if (!Number.isSafeInteger(number) || (number as number) < 1) {
-          throw fields.wrong(name, 'takes a whole number above 0');
+        const [least, most] = ranges[name as K];
+        if (!Number.isInteger(number) || (number as number) < least || (number as number) > most) {
+          throw fields.wrong(name, `takes a whole number of ${least} to ${most}`);
         }
         return [name, number];
       }),

@@ -1,11 +1,12 @@
 /** The agents that are defined in a folder, and what makes an agent one of them. */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { AgentOptions, CreateAgentOptions, SubagentToolConfig } from '../index.ts';
 import { reasonOf } from './checks.ts';
 import { parseDefinition } from './definition-text.ts';
 import type { AgentDefinition } from './definition-text.ts';
 import { UsageError } from './exit-codes.ts';
+import { readText } from './read-text.ts';
 
 export type { AgentDefinition } from './definition-text.ts';
 
@@ -19,10 +20,10 @@ const DEFAULT_FOLDER = '.agents';
  */
 export async function loadDefinitions(
   folder: string | undefined,
-  cwd: string,
+  reading: Parameters<typeof readText>[0],
 ): Promise<readonly AgentDefinition[]> {
   const shown = folder ?? DEFAULT_FOLDER;
-  const names = await readdir(resolve(cwd, shown)).catch((error: NodeJS.ErrnoException) => {
+  const names = await readdir(resolve(reading.cwd, shown)).catch((error: NodeJS.ErrnoException) => {
     if (folder === undefined && error.code === 'ENOENT') return [];
     throw new UsageError(`Cannot read the folder "${shown}": ${reasonOf(error)}.`, {
       cause: error,
@@ -32,13 +33,12 @@ export async function loadDefinitions(
   for (const name of names.sort()) {
     if (!/\.md$/iu.test(name) || /^readme\.md$/iu.test(name)) continue;
     const path = join(shown, name);
-    const text = await readFile(resolve(cwd, path), 'utf8').catch((error: unknown) => {
-      throw new UsageError(`Cannot read "${path}": ${reasonOf(error)}.`, { cause: error });
-    });
-    const definition = parseDefinition(text, path);
+    const definition = parseDefinition(await readText(reading, path), path);
     const other = definitions.get(definition.name);
     if (other !== undefined) {
-      throw new UsageError(`${path}: "${definition.name}" is defined in ${other.path} already.`);
+      throw new UsageError(
+        `${definition.places.name}: "${definition.name}" is defined in ${other.path} already.`,
+      );
     }
     definitions.set(definition.name, definition);
   }

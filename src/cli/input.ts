@@ -2,7 +2,7 @@
  * From the command line to what a run needs. Everything that can be wrong with the input is
  * found here, before a store, a thread or a session exists.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ObjectJsonSchema } from '../index.ts';
@@ -14,6 +14,8 @@ import type { AgentDefinition } from './definitions.ts';
 import { UsageError } from './exit-codes.ts';
 import { findFiles } from './find-files.ts';
 import { assertReachable } from './reachable.ts';
+import { readText } from './read-text.ts';
+import { withoutSecrets } from './text.ts';
 
 export interface ModelServer {
   readonly baseURL: string;
@@ -57,7 +59,7 @@ export async function planRun(
   surroundings: Surroundings,
   signal: AbortSignal,
 ): Promise<RunPlan> {
-  const task = await readTask(args, surroundings.cwd);
+  const task = await readTask(args, { cwd: surroundings.cwd, signal });
   return { task, ...(await planAgents(args, surroundings, signal)) };
 }
 
@@ -67,13 +69,15 @@ export async function planAgents(
   { cwd, env }: Surroundings,
   signal: AbortSignal,
 ): Promise<AgentPlan> {
-  const definitions = await loadDefinitions(args.agents, cwd);
+  const definitions = await loadDefinitions(args.agents, { cwd, signal });
   const root = args.agent === undefined ? undefined : rootOf(args.agent, args, definitions);
   const server = modelServer(args, root?.model, env);
   const files = args.files === undefined ? undefined : await findFiles(args.files, cwd, signal);
   const toolModules = await Promise.all((args.tools ?? []).map((path) => toolModule(path, cwd)));
   const schema =
-    args.outputSchema === undefined ? undefined : await readSchema(resolve(cwd, args.outputSchema));
+    args.outputSchema === undefined
+      ? undefined
+      : await readSchema(args.outputSchema, { cwd, signal });
   const store = args.store === undefined ? undefined : await storeFile(resolve(cwd, args.store));
   if (server !== undefined) await assertReachable(server.baseURL, signal);
   const { turnMs, memoryMb } = args;
@@ -103,12 +107,19 @@ function rootOf(
   return model === undefined && own !== undefined ? { ...root, model: own } : root;
 }
 
-async function readTask({ prompt, taskFile, files }: RunArguments, cwd: string): Promise<string> {
+type Reading = Parameters<typeof readText>[0];
+
+async function readTask(
+  { prompt, taskFile, files }: RunArguments,
+  reading: Reading,
+): Promise<string> {
   if (taskFile !== undefined && prompt !== '') {
     throw new UsageError('Give the task either as a prompt or with --task-file, not both.');
   }
   const task =
-    taskFile === undefined ? prompt : (await readText(resolve(cwd, taskFile), 'task file')).trim();
+    taskFile === undefined
+      ? prompt
+      : (await readText(reading, taskFile, `the task file "${taskFile}"`)).trim();
   if (task !== '') return task;
   if (taskFile !== undefined) throw new UsageError(`The task file "${taskFile}" is empty.`);
   const hint = files === undefined ? '' : ' A prompt goes before --files, or after --.';
@@ -139,7 +150,14 @@ function modelServer(
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
     throw new UsageError(
-      `"${baseUrl}" is no address of a server: --base-url takes one such as http://127.0.0.1:8080/v1.`,
+      `"${withoutSecrets(baseUrl)}" is no address of a server: --base-url takes one such as ` +
+        'http://127.0.0.1:8080/v1.',
+    );
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new UsageError(
+      `--base-url takes no user name and no password, as in "${withoutSecrets(baseUrl)}": put a ` +
+        'key in an environment variable, and name that with --api-key-env.',
     );
   }
   if (apiKeyEnv === undefined) return { baseURL: baseUrl, model };
@@ -155,8 +173,8 @@ async function toolModule(path: string, cwd: string): Promise<URL> {
   return pathToFileURL(resolve(cwd, path));
 }
 
-async function readSchema(path: string): Promise<ObjectJsonSchema> {
-  const text = await readText(path, 'output schema');
+async function readSchema(path: string, reading: Reading): Promise<ObjectJsonSchema> {
+  const text = await readText(reading, path, `the output schema "${path}"`);
   try {
     return JSON.parse(text) as ObjectJsonSchema;
   } catch (error) {
@@ -178,14 +196,4 @@ export async function storeFile(path: string): Promise<string> {
   const existing = await stat(path).catch(() => undefined);
   if (existing?.isFile() === false) throw new UsageError(`The store "${path}" is no file.`);
   return path;
-}
-
-async function readText(path: string, what: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`Cannot read the ${what} "${path}": ${reasonOf(error)}.`, {
-      cause: error,
-    });
-  }
 }

@@ -10,7 +10,7 @@ import {
 import type { Call } from './call.ts';
 import { Refused } from './exit-codes.ts';
 import { findId } from './session-ids.ts';
-import { asRefusal, existingStore, openStore, storedPlaces } from './store-file.ts';
+import { existingStore, openStore, storedPlaces } from './store-file.ts';
 
 /** The processes that run something on a store; none are what this one makes up for. */
 export interface Reached extends AsyncDisposable {
@@ -22,14 +22,30 @@ export interface Reached extends AsyncDisposable {
 }
 
 /** @throws {UsageError} when there is no store */
-export async function reach(
-  store: string,
-  { surroundings, signal }: Pick<Call, 'surroundings' | 'signal'>,
-): Promise<Reached> {
-  const path = await existingStore(store, surroundings.cwd);
-  const clients = await connectControl(path, { signal });
+export async function reach(store: string, call: Call): Promise<Reached> {
+  const path = await existingStore(store, call.surroundings.cwd);
+  const clients = await processesOf(path, call);
   if (clients.length > 0) return reached(path, clients, true, async () => {});
   return reachStored(path);
+}
+
+/**
+ * The processes that have a store open; with `sessionId`, the one in which that is live or nearest
+ * to it. A person is told of those that do not answer. Whoever gets them closes them.
+ */
+export function processesOf(
+  path: string,
+  { streams, signal }: Call,
+  sessionId?: string,
+): Promise<readonly ControlClient[]> {
+  return connectControl(path, {
+    signal,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    onSilent(pid) {
+      const text = `Process ${pid} has this store open and does not answer: is it stopped?`;
+      streams.stderr.write(`${text} What it does now is not known.\n`);
+    },
+  });
 }
 
 /** What is stored, whoever runs it. */
@@ -94,25 +110,22 @@ export async function findStored(path: string, part: string, signal: AbortSignal
 /**
  * Ask the process that runs a session.
  * @throws {UsageError} when there is no such session
- * @throws {Refused} when nobody runs it, or what is asked is refused
+ * @throws {Refused} when nobody runs it
  */
 export async function askOwner<T>(
   store: string,
   session: string,
-  { surroundings, signal }: Pick<Call, 'surroundings' | 'signal'>,
+  call: Call,
   ask: (client: ControlClient, sessionId: string) => Promise<T>,
 ): Promise<T> {
-  const path = await existingStore(store, surroundings.cwd);
-  const sessionId = await findStored(path, session, signal);
-  const [owner] = await connectControl(path, { sessionId, signal });
+  const path = await existingStore(store, call.surroundings.cwd);
+  const sessionId = await findStored(path, session, call.signal);
+  const [owner] = await processesOf(path, call, sessionId);
   if (owner === undefined) {
     throw new Refused(`Nobody runs session ${sessionId} now, or can be reached by its store.`);
   }
   try {
     return await ask(owner, sessionId);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   } finally {
     await owner.close();
   }

@@ -6,7 +6,7 @@ import { Stopped } from './exit-codes.ts';
 import type { AgentPlan, RunPlan, Surroundings } from './input.ts';
 import { PlainLines } from './plain.ts';
 import type { Begin, RunOutcome, RunWatcher } from './run.ts';
-import { cleanLine, cleanText } from './text.ts';
+import { cleanLine, cleanText, withoutSecrets } from './text.ts';
 import { TreeModel } from './tree-model.ts';
 
 /**
@@ -99,7 +99,7 @@ function after(begin: () => void, tell: RunWatcher['tell']): RunWatcher['tell'] 
 const headline = ({ server }: AgentPlan): string =>
   server === undefined
     ? 'No model was named: using the embedded scripted model (a program, not a language model).'
-    : `Model ${cleanLine(server.model)} at ${server.baseURL}`;
+    : `Model ${cleanLine(server.model)} at ${withoutSecrets(server.baseURL)}`;
 
 interface View {
   tell(event: RuntimeEvent): void;

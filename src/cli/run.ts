@@ -11,7 +11,7 @@ import {
   type TurnEndReason,
 } from '../index.ts';
 import { build, createRoot } from './build.ts';
-import { exitCodeOf, UsageError } from './exit-codes.ts';
+import { EXIT, exitCodeOf, UsageError } from './exit-codes.ts';
 import type { AgentPlan, RunPlan } from './input.ts';
 import type { FailedRun, TreeModel } from './tree-model.ts';
 import type { RowFailure } from './tree-row.ts';
@@ -102,10 +102,13 @@ async function drive(
   await Promise.race([allIsDone(), aborted]);
   const { events } = await harness.sessions.inspect(id);
   const failedDelegations = tree.failures();
+  const exitCode = exitCodeOf(lastTurnEnd(events), failedDelegations.length);
+  const row = tree.row(id);
   return {
-    exitCode: exitCodeOf(lastTurnEnd(events), failedDelegations.length),
+    exitCode,
     answer: lastText(events),
-    failure: tree.row(id)?.failure,
+    // Without a turn only the agent itself can have told why.
+    failure: row?.failure ?? (exitCode === EXIT.failed ? row?.error : undefined),
     failedDelegations,
   };
 }

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { createHarness, HarnessError, type Harness, type SessionId } from '../index.ts';
 import type { Call } from './call.ts';
 import { reasonOf } from './checks.ts';
-import { Refused, UsageError } from './exit-codes.ts';
+import { UsageError } from './exit-codes.ts';
 
 /** @throws {UsageError} when there is no file, or nothing in it. */
 export async function existingStore(store: string, cwd: string): Promise<string> {
@@ -29,26 +29,19 @@ export async function openStore(path: string): Promise<Harness> {
 /**
  * Do something with a store's sessions.
  * @throws {UsageError} when there is no store
- * @throws {Refused} for what the library refuses
  */
 export async function withStore<T>(
   store: string,
-  { surroundings, signal }: Pick<Call, 'surroundings' | 'signal'>,
+  { surroundings }: Pick<Call, 'surroundings'>,
   work: (harness: Harness) => Promise<T>,
 ): Promise<T> {
   const harness = await openStore(await existingStore(store, surroundings.cwd));
   try {
     return await work(harness);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   } finally {
     await harness.dispose();
   }
 }
-
-export const asRefusal = (error: unknown): unknown =>
-  error instanceof HarnessError ? new Refused(error.message, { cause: error }) : error;
 
 /** A stored session, as far as its place is known. */
 export interface StoredPlace {

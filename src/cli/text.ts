@@ -13,12 +13,16 @@ export function cleanLine(text: string): string {
     .trim();
 }
 
-/** The same for a text of several lines. */
+/** The same for a text of several lines. What turns the direction of text round is left out too. */
 export function cleanText(text: string): string {
   return stripVTControlCharacters(text)
     .replace(/\r\n?/gu, '\n')
-    .replace(/[^\P{Cc}\n\t]/gu, '');
+    .replace(/[\u202A-\u202E\u2066-\u2069]|[^\P{Cc}\n\t]/gu, '');
 }
+
+/** An address as it may be shown: without a user name and a password. */
+export const withoutSecrets = (address: string): string =>
+  address.replace(/^([^/?#]*\/\/)?[^/?#]*@/u, '$1…@');
 
 /** Exactly `width` columns: padded, or cut with an ellipsis. */
 export function fit(text: string, width: number): string {

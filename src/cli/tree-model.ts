@@ -149,8 +149,9 @@ export class TreeModel {
   #ask(row: AgentRow, { name, callId, arguments: args }: DataOf<'tool/call'>, time: number): void {
     const label = delegationLabel(name, args);
     if (label === undefined) return;
-    const id = `${row.id} ${callId}`;
-    const asked = newRow({ id, parent: row.id, label, startedAt: time, state: 'queued' });
+    const id = askedId(row, callId);
+    const made = { id, parent: row.id, label, startedAt: time } as const;
+    const asked = newRow({ ...made, state: 'queued', hasSession: false });
     this.#delegations.set(id, asked);
     this.#rows.set(id, asked);
     this.#place(asked);
@@ -166,7 +167,7 @@ export class TreeModel {
   }
 
   #answer(row: AgentRow, { message, error }: DataOf<'tool/result'>): void {
-    const key = `${row.id} ${message.source.callId}`;
+    const key = askedId(row, message.source.callId);
     const asked = this.#delegations.get(key);
     this.#delegations.delete(key);
     if (asked === undefined) return;
@@ -194,3 +195,6 @@ export class TreeModel {
     return above?.children ?? this.#roots;
   }
 }
+
+/** No session is named like this: what is printed of an id has no such character. */
+const askedId = ({ id }: AgentRow, callId: string): string => `${id}\0${callId}`;

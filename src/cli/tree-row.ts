@@ -24,6 +24,8 @@ export type RowFailure = Pick<Failure, 'code' | 'message'>;
 export interface AgentRow {
   readonly id: string;
   readonly parent: string | undefined;
+  /** False for what is only asked for: its id is made up. */
+  readonly hasSession: boolean;
   label: string;
   /** Takes follow-ups: between two turns it is idle, and not over. */
   goesOn: boolean;
@@ -53,6 +55,7 @@ export function newRow(
   given: Pick<AgentRow, 'id' | 'parent' | 'label' | 'startedAt'> & Partial<AgentRow>,
 ): AgentRow {
   return {
+    hasSession: true,
     goesOn: false,
     state: 'starting',
     endedAt: undefined,

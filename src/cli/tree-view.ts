@@ -62,8 +62,7 @@ interface Paper {
 
 function idColumn(rows: readonly AgentRow[], { isListing }: ViewOptions): Paper['ids'] {
   if (isListing !== true) return undefined;
-  // What is only asked for has no session yet.
-  const ids = shortIds(rows.map(({ id }) => id).filter((id) => !id.includes(' ')));
+  const ids = shortIds(rows.filter(({ hasSession }) => hasSession).map(({ id }) => id));
   const cleaned = new Map([...ids].map(([id, short]) => [id, cleanLine(short)]));
   const width = Math.min(12, Math.max(0, ...[...cleaned.values()].map(columnsOf)));
   return { width, of: ({ id }) => cleaned.get(id) ?? '' };

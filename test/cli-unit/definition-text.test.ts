@@ -23,6 +23,7 @@ it('reads all that a definition can say', () => {
     persona: 'You review.\n\nBe brief.',
     limits: { turnMs: 60_000, memoryMb: 64 },
     path: '.agents/a.md',
+    places: { name: '.agents/a.md:2', tools: '.agents/a.md:5' },
   });
 });
 
@@ -43,7 +44,13 @@ it('reads a file of another system, with line ends of two characters and a mark 
     persona: 'Be c.',
     limits: {},
     path: '.agents/a.md',
+    places: { name: '.agents/a.md:2', tools: '.agents/a.md:2' },
   });
+});
+
+it('takes blanks behind the lines that begin and end it', () => {
+  const text = '--- \nname: a\ndescription: b\n---\t \nBe c, {{model}} {{ of nobody.\n';
+  expect(parse(text)).toMatchObject({ name: 'a', persona: 'Be c, {{model}} {{ of nobody.' });
 });
 
 it('leaves the model to whoever delegates when it is to be inherited', () => {
@@ -52,7 +59,8 @@ it('leaves the model to whoever delegates when it is to be inherited', () => {
   );
 });
 
-it.each([
+const TAKEN = ['subagent', 'report', 'structured_output', 'read_file', 'list_files'];
+const WRONG: readonly [string, string, RegExp][] = [
   ['no front matter', '# Reviewer\n', /^\.agents\/a\.md:1: It begins with no line "---"/u],
   ['an open end', '---\nname: a\n', /a\.md:1: No second line "---"/u],
   ['nothing in it', withHead(), /a\.md:2: It takes keys/u],
@@ -97,15 +105,46 @@ it.each([
   [
     'too little memory',
     withHead('name: a', 'description: b', 'limits:', '  memoryMb: 1'),
-    /a\.md:4: "limits" takes a "memoryMb" of 32/u,
+    /a\.md:5: "memoryMb" takes a whole number of 32 to 4096/u,
   ],
+  [
+    'more time than a timer can be set for',
+    withHead('name: a', 'description: b', 'limits:', '  turnMs: 99999999999999'),
+    /a\.md:5: "turnMs" takes a whole number of 1 to 2147483647/u,
+  ],
+  ...TAKEN.map((name): [string, string, RegExp] => [
+    `the name of the tool ${name}`,
+    withHead('description: b', `name: ${name}`),
+    new RegExp(`a\\.md:3: "name" is "${name}", which is a tool's name`, 'u'),
+  ]),
+  [
+    'a variable that there is not',
+    `${withHead('name: a', 'description: b')}c\n{{model}} {{who}}\n`,
+    /a\.md:6: The text has "\{\{who\}\}", and there is no such variable, only \{\{provider\}\}, /u,
+  ],
+  [
+    'such a variable in its persona',
+    withHead('name: a', 'description: b', 'persona: I am {{ model }}'),
+    /a\.md:4: "persona" has "\{\{ model \}\}"/u,
+  ],
+  [
+    'more nesting than can be followed',
+    withHead('name: a', `description: ${'['.repeat(20_000)}`),
+    /a\.md:2: What begins here is nested too deeply\./u,
+  ],
+  ['too much in front', withHead('name: a', `x: ${'['.repeat(33_000)}`), /a\.md:2: .* 32768 char/u],
   [
     'two personas',
     `${withHead('name: a', 'description: b', 'persona: c')}d\n`,
     /a\.md:4: "persona" is given, and so is a text/u,
   ],
-])('refuses a definition with %s in one line, naming file and line', (_, text, message) => {
-  expect(() => parse(text)).toThrow(UsageError);
-  expect(() => parse(text)).toThrow(message);
-  expect(() => parse(text)).toThrow(/^[^\n]*\.$/u);
-});
+];
+
+it.each(WRONG)(
+  'refuses a definition with %s in one line, naming file and line',
+  (_, text, message) => {
+    expect(() => parse(text)).toThrow(UsageError);
+    expect(() => parse(text)).toThrow(message);
+    expect(() => parse(text)).toThrow(/^[^\n]*\.$/u);
+  },
+);

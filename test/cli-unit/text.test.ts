@@ -7,11 +7,13 @@ import {
   fit,
   rowsOf,
   tokenCount,
+  withoutSecrets,
 } from '../../src/cli/text.ts';
 
 it('takes the power over the terminal from foreign text', () => {
   expect(cleanLine('\u001B[2Ja\u001B]0;title\u0007b\r\nc\u0000d\u202Ee')).toBe('ab c d e');
   expect(cleanText('a\u001B[1mb\r\n\tc\u0008d\rd')).toBe('ab\n\tcd\nd');
+  expect(cleanText('a\u202E\u2066b\u2069\u202Cc')).toBe('abc');
 });
 
 it.each([
@@ -51,4 +53,13 @@ it('writes times and counts in few columns', () => {
     '999.9k',
     '1.0M',
   ]);
+});
+
+it.each([
+  ['http://me:secret@host:1/v1?a=@', 'http://…@host:1/v1?a=@'],
+  ['ftp://me@host', 'ftp://…@host'],
+  ['me:secret@host', '…@host'],
+  ['http://host/v1/@me', 'http://host/v1/@me'],
+])('shows of the address %s no more than %s', (address, shown) => {
+  expect(withoutSecrets(address)).toBe(shown);
 });

@@ -1,12 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { SessionId } from '../../protocol/ids.ts';
-import { FIRST_EPOCH } from '../../src/session/store.ts';
-import { header, inStep } from '../session/log-parts.ts';
 import { says, calls, chunk, startOpenAiServer } from '../support/openai-server.ts';
 import type { ChatRequest, OpenAiServer, ServerAnswer } from '../support/openai-server.ts';
-import { tempStore } from '../support/temp-store.ts';
 import { folderWith, MAIN, start, subagents, type Folder, type Running } from './command-line.ts';
 
 interface Row {
@@ -146,8 +142,10 @@ it('brings back what nobody runs, with all above it, and prints its answer', asy
   expect(toRoot).toMatchObject({ code: 0, stdout: 'Here again.\n' });
   // Without the model that it had it cannot be.
   const without = await send(child?.id);
-  expect(without).toMatchObject({ code: 1, stdout: '' });
-  expect(without.stderr).toMatch(/subagents: .*"server"/u);
+  expect(without).toMatchObject({ code: 2, stdout: '' });
+  expect(without.stderr).toMatch(
+    /^subagents: Session .* had the model "m" of a server: .* --base-url and --model\.\n$/u,
+  );
   const rows = await rowsOf(folder);
   expect(rows.map(({ live, status }) => [live, status])).toEqual([
     [false, 'settled'],
@@ -167,34 +165,6 @@ it('tells in a pipe what a run of another process does, line by line', async () 
   const { code, stdout } = await watching.finished;
   expect(code).toBe(0);
   expect(stdout).toMatch(/\] scout: stopped \(.*\): ABORTED: /u);
-});
-
-it.each([
-  ['ls', ['none.db'], 2, /Cannot open the store "none\.db"/u],
-  ['ls', ['runs.db', 'nobody'], 2, /There is no session "nobody"/u],
-  ['show', ['runs.db'], 2, /missing required argument 'session'/u],
-  ['show', ['runs.db', 'nobody'], 2, /There is no session "nobody"/u],
-  ['show', ['runs.db', 'SESSION', '--from', 'x'], 2, /--from.*whole number/u],
-  ['interrupt', ['runs.db', 'SESSION'], 1, /Nobody runs session/u],
-  ['interrupt', ['runs.db', 'nobody'], 2, /There is no session "nobody"/u],
-  ['drain', ['runs.db', 'SESSION'], 1, /Nobody runs session/u],
-  ['send', ['runs.db', 'SESSION'], 2, /missing required argument 'text'/u],
-  ['send', ['runs.db', 'SESSION', ''], 2, /There is nothing to send/u],
-  ['send', ['runs.db', 'nobody', 'x'], 2, /There is no session "nobody"/u],
-  ['send', ['runs.db', 'SESSION', 'x', '--model', 'm'], 2, /No server for the model/u],
-] as const)('refuses %s %j in one line, with exit code %i', async (verb, given, code, line) => {
-  await using files = tempStore();
-  await files.store.append([
-    { id: SessionId('a'), epoch: FIRST_EPOCH, header: header('a'), events: inStep().events },
-  ]);
-  await files.store.close();
-  const cwd = dirname(files.path);
-  const named: Readonly<Record<string, string>> = { 'runs.db': files.path, SESSION: 'a' };
-  const args = given.map((arg) => named[arg] ?? arg);
-  const refused = await subagents([verb, ...args], { cwd });
-  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code, stdout: '' });
-  expect(refused.stderr).toMatch(line);
-  expect(refused.stderr).toMatch(/^subagents: [^\n]*\n$/u);
 });
 
 it('shows a conversation that is over, as a person reads it and as the log has it', async () => {

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import {
   calls,
@@ -6,7 +8,7 @@ import {
   type ChatRequest,
   type ServerAnswer,
 } from '../support/openai-server.ts';
-import { folderWith, subagents } from './command-line.ts';
+import { folderWith, subagents, tableIn } from './command-line.ts';
 
 const REVIEWER = `---
 name: reviewer
@@ -18,6 +20,9 @@ limits:
 ---
 You are a strict reviewer.
 `;
+const TOOL = `export default {
+  name: 'measure', description: 'x', parameters: { type: 'object', properties: {} }, execute() {},
+};`;
 const FILES = { 'a.md': '# a\n', '.agents/reviewer.md': REVIEWER };
 
 const text = (content: unknown): string => JSON.stringify(content);
@@ -75,8 +80,13 @@ it.each([
     /No agent "writer" .*there are: reviewer\./u,
   ],
   ['a folder that is missing', ['--agents', 'team'], /Cannot read the folder "team": .*no such/u],
-  ['a tool that there is not', ['--agent', 'reviewer'], /tool filter names `read_file`/u],
-  ['a name that a tool has', ['--agents', 'taken'], /taken\/a\.md: .*subagent/u],
+  ['a tool of files without them', ['--agent', 'reviewer'], /reviewer\.md:5: .*`read_file`/u],
+  ['a tool that there is not', ['--agents', 'wrong'], /wrong\/b\.md:4: .*names `nope`/u],
+  [
+    'a name that a tool has',
+    ['--agents', 'taken', '--tools', 'tool.mjs'],
+    /taken\/a\.md:2: .*`measure`/u,
+  ],
   [
     'a definition that is none',
     ['--agents', 'broken'],
@@ -85,7 +95,10 @@ it.each([
 ])('refuses %s in one line, with exit code 2', async (_, more, line) => {
   await using folder = await folderWith({
     ...FILES,
-    'taken/a.md': '---\nname: subagent\ndescription: x\n---\n',
+    'taken/a.md': '---\nname: measure\ndescription: x\n---\n',
+    'tool.mjs': TOOL,
+    'wrong/a.md': '---\nname: x\ndescription: x\ntools: [y, read_file]\n---\n',
+    'wrong/b.md': '---\nname: y\ndescription: x\ntools: [nope]\n---\n',
     'broken/a.md': '---\nname: x\ndescription:\n---\n',
   });
   const args = ['run', 'x', ...more, '--store', 'runs.db'];
@@ -93,4 +106,20 @@ it.each([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(line);
   expect(stderr).toMatch(/^subagents: [^\n]*\n$/u);
+  expect(existsSync(join(folder.path, 'runs.db'))).toBe(false);
+});
+
+it('lets an agent that may not delegate answer without a model of a server', async () => {
+  await using folder = await folderWith({
+    '.agents/reviewer.md': REVIEWER.replace('read_file', 'read_file, list_files'),
+    'a.md': '# a\n\n## b\n',
+    'b.md': '',
+  });
+  const args = ['run', 'Review this.', '--agent', 'reviewer', '--files', '*.md'];
+  const { code, stdout } = await subagents(args, { cwd: folder.path });
+  expect(code).toBe(0);
+  expect(tableIn(stdout)).toMatchObject({
+    'a.md': { headings: 2, lines: 3 },
+    total: { headings: 2, lines: 3 },
+  });
 });

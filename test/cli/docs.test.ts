@@ -8,11 +8,17 @@ import { folderWith, MAIN, REPOSITORY, start, type Folder, type Running } from '
 
 const PAGE = readFileSync(join(REPOSITORY, 'docs/cli.md'), 'utf8');
 const COMMANDS = [...PAGE.matchAll(/^```sh\n([^]*?)^```$/gmu)].flatMap(([, block = '']) =>
-  block.replaceAll('\\\n', ' ').trim().split('\n'),
+  block
+    .replaceAll(/\\\n|\n(?= )/gu, ' ')
+    .trim()
+    .split('\n'),
 );
 const DEFINITION = /^```markdown\n([^]*?)^```$/mu.exec(PAGE)?.[1] ?? '';
 /** Ends when somebody ends it. */
 const STAYS = /--watch|--follow|serve --http/u;
+/** Asks one that stays. */
+const ASKS = /^curl /u;
+const CHANGES = /subagents (?:send|interrupt|drain|export|import|doctor|rm) /u;
 const VERBS = [
   ...'run ls show send interrupt drain export import rm doctor bench serve'.split(' '),
 ];
@@ -54,17 +60,29 @@ it('has no command in its page that does not do what the page says', async () =>
   await kept.finished;
   // One session is run by another process all the time.
   const running = await prompted(folder, 'main', 'runs.db');
-  for (const command of COMMANDS) {
+  const carryOut = async (command: string): Promise<void> => {
     if (!STAYS.test(command)) {
       expect([command, await inShell(folder, command, server.url)]).toEqual([command, 0]);
-      continue;
+      return;
     }
     const args = command.replace('npx subagents ', '').replace('3f9c', 'main').split(' ');
     const staying = start([MAIN, ...args], { cwd: folder.path, env: ENV });
     await staying.wrote(/\S/u);
+    const asked = command.includes('--http') ? COMMANDS.filter((each) => ASKS.test(each)) : [];
+    for (const each of asked)
+      expect([each, await inShell(folder, each, server.url)]).toEqual([each, 0]);
     staying.process.kill('SIGINT');
     expect([command, (await staying.finished).code]).toEqual([command, 130]);
-  }
+  };
+  // Two at once: those that change something in their order, and those that do not.
+  const rows = [true, false].map((changes) =>
+    COMMANDS.filter((each) => CHANGES.test(each) === changes && !ASKS.test(each)),
+  );
+  const inOrder = async (commands: readonly string[]): Promise<void> => {
+    for (const each of commands) await carryOut(each);
+  };
+  const ends = await Promise.allSettled(rows.map(inOrder));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
   running.process.stdin?.end();
   expect((await running.finished).code).toBe(0);
 }, 600_000);

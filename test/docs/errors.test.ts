@@ -42,6 +42,8 @@ const reserved = new Set(codesOf('Reserved'));
 const NO_CODES: ReadonlySet<string> = new Set(
   [
     'APPLY',
+    // Of the parser of YAML.
+    'RESOURCE_EXHAUSTION',
     'GET',
     'HANDLER',
     'RAW',

@@ -50,7 +50,10 @@ export function addAgentOptions(command: Command): Command {
     )
     .option('--tools <module...>', "ES modules with more tools, loaded in each agent's thread")
     .option('--agents <folder>', 'definitions of agents to delegate to (default: .agents)')
-    .option('--output-schema <path>', 'JSON Schema that the result of every child must satisfy');
+    .option(
+      '--output-schema <path>',
+      'JSON Schema that the result of every child must satisfy; needs --model',
+    );
   return addModelOptions(command)
     .option('--turn-ms <ms>', 'time limit of each turn of a child', positiveInteger)
     .option('--memory-mb <mb>', `heap limit of each agent's thread, or "unlimited"`, memoryLimit);

@@ -23,7 +23,8 @@ export const DELEGATIONS_PER_RESPONSE = 8;
 
 export function plan(conversation: Conversation): Answer {
   if (conversation.tools.has('structured_output')) return planChild(conversation);
-  const jobs = callsAskedFor(conversation.task);
+  const mayDelegate = conversation.tools.has('subagent');
+  const jobs = mayDelegate ? callsAskedFor(conversation.task) : [];
   if (!conversation.tools.has('list_files')) {
     return jobs.length === 0 ? says(INTRODUCTION) : planDelegations(conversation, jobs);
   }
@@ -33,7 +34,9 @@ export function plan(conversation: Conversation): Answer {
     return says(`I could not list the files: ${listed.result?.text ?? 'no result'}`);
   }
   const files = listed.result.text.split('\n').filter((line) => line !== '');
-  return planDelegations(conversation, [...files.map(fileJob), ...jobs]);
+  return mayDelegate
+    ? planDelegations(conversation, [...files.map(fileJob), ...jobs])
+    : planAlone(conversation, files);
 }
 
 interface Job {
@@ -76,6 +79,32 @@ function planDelegations({ calls: past }: Conversation, jobs: readonly Job[]): A
   return says(`${title}\n\n${summaryTable(summaries, failures)}`);
 }
 
+/** Without a tool to delegate with: it reads the files itself, some at a time. */
+function planAlone({ calls: past, tools }: Conversation, files: readonly string[]): Answer {
+  if (!tools.has('read_file')) return says('I have no tool to read a file with, or to delegate.');
+  const summaries: FileSummary[] = [];
+  const failures: FailedDelegation[] = [];
+  const next: CallTuple[] = [];
+  const pages = new Map<string, PastCall[]>(files.map((file) => [file, []]));
+  for (const call of past) {
+    if (call.name === 'read_file') pages.get(pathIn(call))?.push(call);
+  }
+  for (const [file, calls] of pages) {
+    const { text, failure, offset } = readPages(calls);
+    if (failure !== undefined) failures.push({ name: file, reason: failure });
+    else if (offset === undefined) summaries.push(summarize(file, text));
+    else if (next.length < DELEGATIONS_PER_RESPONSE) next.push(pageCall(file, offset));
+  }
+  if (next.length > 0) return calls('', ...next);
+  return says(
+    `${counted(files.length, 'file')}, read without delegating by the embedded scripted model:` +
+      `\n\n${summaryTable(summaries, failures)}`,
+  );
+}
+
+const pathIn = (call: PastCall): string =>
+  String((JSON.parse(call.arguments) as { readonly path?: unknown }).path);
+
 /** The diagnostic if the failure carries one, else the first line that says something. */
 function reasonOf(result: PastCall['result']): string {
   if (result === undefined) return 'it gave no result';
@@ -104,20 +133,37 @@ function planChild(conversation: Conversation): Answer {
 
 /** Page after page until the end; then the summary of all of it. */
 function planReading({ calls: past }: Conversation, file: string): Answer {
+  const { text, failure, offset } = readPages(past.filter(({ name }) => name === 'read_file'));
+  if (failure !== undefined) return says(`I could not read ${file}: ${failure}`);
+  return offset === undefined
+    ? calls('', ['structured_output', { ...summarize(file, text) }])
+    : calls('', pageCall(file, offset));
+}
+
+/** What was read of one file; `offset` is where to go on, and absent at the end. */
+function readPages(read: readonly PastCall[]): {
+  readonly text: string;
+  readonly failure?: string;
+  readonly offset?: number;
+} {
   let text = '';
   let offset = 0;
-  for (const { result } of past.filter((call) => call.name === 'read_file')) {
+  for (const { result } of read) {
     if (result === undefined || result.isError) {
-      return says(`I could not read ${file}: ${result?.text ?? 'no result'}`);
+      return { text, failure: result?.text ?? 'no result' };
     }
     const page = pageText(result.text);
     text += page.text;
-    if (page.next === undefined)
-      return calls('', ['structured_output', { ...summarize(file, text) }]);
+    if (page.next === undefined) return { text };
     offset = page.next;
   }
-  return calls('', ['read_file', offset === 0 ? { path: file } : { path: file, offset }]);
+  return { text, offset };
 }
+
+const pageCall = (path: string, offset: number): CallTuple => [
+  'read_file',
+  offset === 0 ? { path } : { path, offset },
+];
 
 function fileAskedFor(task: string): string | undefined {
   const quoted = /^Read the file ("(?:[^"\\]|\\.)*") /u.exec(task)?.[1];

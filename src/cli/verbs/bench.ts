@@ -5,7 +5,6 @@ import type { BenchArguments } from '../args/bench.ts';
 import type { Call } from '../call.ts';
 import { EXIT, Refused } from '../exit-codes.ts';
 import { print, printJson } from '../output.ts';
-import { asRefusal } from '../store-file.ts';
 
 const CHILDREN = 20;
 
@@ -33,17 +32,12 @@ export async function benchVerb(
     },
     defaultModel: { provider: 'instant', model: 'instant' },
   });
-  try {
-    const { agent } = await harness.agents.createHost();
-    for await (const figure of figures({ harness, agent, children, signal, began })) {
-      const value = Number(figure.value.toFixed(2));
-      const line = `${figure.name.padEnd(44)} ${value.toFixed(2).padStart(10)} ${figure.unit}\n`;
-      if (json === true) await printJson(stdout, { ...figure, value }, signal);
-      else await print(stdout, line, signal);
-    }
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
+  const { agent } = await harness.agents.createHost();
+  for await (const figure of figures({ harness, agent, children, signal, began })) {
+    const value = Number(figure.value.toFixed(2));
+    const line = `${figure.name.padEnd(44)} ${value.toFixed(2).padStart(10)} ${figure.unit}\n`;
+    if (json === true) await printJson(stdout, { ...figure, value }, signal);
+    else await print(stdout, line, signal);
   }
   return EXIT.completed;
 }

@@ -9,7 +9,7 @@ import { assertFile, assertReadable } from '../checks.ts';
 import { EXIT } from '../exit-codes.ts';
 import { storeFile } from '../input.ts';
 import { counted, printJson } from '../output.ts';
-import { asRefusal, openStore } from '../store-file.ts';
+import { openStore } from '../store-file.ts';
 import { cleanLine } from '../text.ts';
 
 export async function importVerb(given: ImportArguments, call: Call): Promise<number> {
@@ -37,9 +37,6 @@ export async function importVerb(given: ImportArguments, call: Call): Promise<nu
       streams.stdout.write(`Imported ${counted(imported.size, 'session')}.\n`);
     }
     return damaged === 0 ? EXIT.completed : EXIT.partial;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   } finally {
     await harness.dispose();
     // Nothing was imported, and so there is no store that was not there before.
@@ -52,16 +49,21 @@ export async function importVerb(given: ImportArguments, call: Call): Promise<nu
 /** @throws {UsageError} when it cannot be read. */
 async function linesFrom(
   file: string,
-  { streams, surroundings }: Call,
+  { streams, surroundings, signal }: Call,
 ): Promise<AsyncIterable<string>> {
-  if (file === '-') return linesOf(() => streams.stdin);
+  if (file === '-') return linesOf(() => streams.stdin, signal);
   const path = resolve(surroundings.cwd, file);
   await assertFile(path, file);
   await assertReadable(path, file);
-  return linesOf(() => createReadStream(path));
+  return linesOf(() => createReadStream(path), signal);
 }
 
 /** Opened with the first line that is wanted: lines that come before that would be lost. */
-async function* linesOf(open: () => NodeJS.ReadableStream): AsyncGenerator<string> {
-  yield* createInterface({ input: open(), crlfDelay: Infinity });
+async function* linesOf(
+  open: () => NodeJS.ReadableStream,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  yield* createInterface({ input: open(), crlfDelay: Infinity, signal });
+  // What ends with it is cut off.
+  signal.throwIfAborted();
 }

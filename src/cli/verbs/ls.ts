@@ -7,7 +7,6 @@ import { print, printJson } from '../output.ts';
 import { PlainLines } from '../plain.ts';
 import { isGone, listAll, reach } from '../reach.ts';
 import { findId } from '../session-ids.ts';
-import { asRefusal } from '../store-file.ts';
 import { TreeModel } from '../tree-model.ts';
 import { treeLines, type ViewOptions } from '../tree-view.ts';
 
@@ -16,21 +15,16 @@ const WITHOUT_TERMINAL = 80;
 export async function lsVerb(given: LsArguments, call: Call): Promise<number> {
   const { streams, signal } = call;
   await using reached = await reach(given.store, call);
-  try {
-    const { clients, isRemote } = reached;
-    const listing = await listAll(clients, signal);
-    const root = given.session === undefined ? undefined : findId(idsIn(listing), given.session);
-    if (given.watch !== true || !isRemote) {
-      await show(below(listing, root), given, call);
-      if (given.watch === true) streams.stderr.write('Nobody runs anything on this store now.\n');
-      return EXIT.completed;
-    }
-    await watch(clients, root, given, call);
+  const { clients, isRemote } = reached;
+  const listing = await listAll(clients, signal);
+  const root = given.session === undefined ? undefined : findId(idsIn(listing), given.session);
+  if (given.watch !== true || !isRemote) {
+    await show(below(listing, root), given, call);
+    if (given.watch === true) streams.stderr.write('Nobody runs anything on this store now.\n');
     return EXIT.completed;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   }
+  await watch(clients, root, given, call);
+  return EXIT.completed;
 }
 
 const idsIn = ({ rows, diagnostics }: RowListing): readonly string[] =>

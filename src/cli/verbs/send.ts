@@ -10,21 +10,21 @@ import {
   type SessionId,
 } from '../../index.ts';
 import type { SendArguments } from '../args/act.ts';
-import { resumeRoot } from '../build.ts';
+import { resumeRoot, SERVER } from '../build.ts';
 import type { Call } from '../call.ts';
 import { EXIT, UsageError } from '../exit-codes.ts';
 import { planAgents, type AgentPlan } from '../input.ts';
 import { print, printJson } from '../output.ts';
-import { findStored } from '../reach.ts';
+import { findStored, processesOf } from '../reach.ts';
 import { showRun } from '../run-shown.ts';
-import { asRefusal, existingStore } from '../store-file.ts';
+import { existingStore } from '../store-file.ts';
 
 export async function sendVerb(given: SendArguments, call: Call): Promise<number> {
   const { surroundings, streams, signal } = call;
   if (given.text === '') throw new UsageError('There is nothing to send: give a text.');
   const path = await existingStore(given.store, surroundings.cwd);
   const sessionId = await findStored(path, given.session, signal);
-  const client = await whoRunsIt(path, sessionId, signal);
+  const client = await whoRunsIt(path, sessionId, call);
   if (client !== undefined) return sendTo(client, sessionId, given, call);
   const plan = await planAgents({ ...given, store: path }, surroundings, signal);
   const begin = (harness: Harness): Promise<SessionId> =>
@@ -37,11 +37,11 @@ export async function sendVerb(given: SendArguments, call: Call): Promise<number
 async function whoRunsIt(
   path: string,
   sessionId: string,
-  signal: AbortSignal,
+  call: Call,
 ): Promise<ControlClient | undefined> {
-  const [owner] = await connectControl(path, { sessionId, signal });
+  const [owner] = await processesOf(path, call, sessionId);
   if (owner !== undefined) return owner;
-  const all = await connectControl(path, { signal });
+  const all = await connectControl(path, { signal: call.signal });
   const [only] = all;
   if (all.length === 1) return only;
   await Promise.all(all.map((client) => client.close()));
@@ -60,15 +60,12 @@ async function sendTo(
     if (json === true) await printJson(stdout, { messageId, process: pid }, signal);
     else await print(stdout, `Sent: process ${pid} runs it.\n`, signal);
     return EXIT.completed;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   } finally {
     await client.close();
   }
 }
 
-/** @throws {Refused} when it cannot be brought back, or accepts nothing. */
+/** @throws {UsageError} when its model, or one above it, is not the one of the plan's server. */
 async function sendHere(
   harness: Harness,
   plan: AgentPlan,
@@ -77,13 +74,34 @@ async function sendHere(
   signal: AbortSignal,
 ): Promise<SessionId> {
   await using control = await localControl(harness);
-  try {
-    const { rootId } = await control.call('session/find', { sessionId }, { signal });
-    await resumeRoot(harness, plan, rootId, signal);
-    await control.call('session/send', { sessionId, text }, { signal });
-    return sessionId as SessionId;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
+  const { rootId } = await control.call('session/find', { sessionId }, { signal });
+  if (plan.server === undefined) await assertEmbedded(harness, control, sessionId, signal);
+  await resumeRoot(harness, plan, rootId, signal);
+  await control.call('session/send', { sessionId, text }, { signal });
+  return sessionId as SessionId;
+}
+
+/** Another model would answer in its place, or none. @throws {UsageError} naming the one it had. */
+async function assertEmbedded(
+  harness: Harness,
+  control: ControlClient,
+  sessionId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let id: string | undefined = sessionId; id !== undefined;) {
+    const { events } = await harness.sessions.inspect(id as SessionId);
+    const asked = events.findLast((event) => event.type === 'request/context')?.data;
+    if (asked?.provider === SERVER) {
+      throw new UsageError(
+        `Session ${id} had the model "${asked.model}" of a server: name that again, or another, ` +
+          'with --base-url and --model.',
+      );
+    }
+    const place: { readonly parentId?: string } = await control.call(
+      'session/find',
+      { sessionId: id },
+      { signal },
+    );
+    id = place.parentId;
   }
 }

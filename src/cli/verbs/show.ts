@@ -1,18 +1,18 @@
 /** `subagents show`: the conversation of one session, as it stands or as it goes on. */
-import { connectControl, type ControlClient, type SessionEvent } from '../../index.ts';
+import type { ControlClient, SessionEvent } from '../../index.ts';
 import type { ShowArguments } from '../args/look.ts';
 import type { Call } from '../call.ts';
 import { EXIT } from '../exit-codes.ts';
 import { print, printJson } from '../output.ts';
-import { findStored, isGone, reachStored } from '../reach.ts';
-import { asRefusal, existingStore } from '../store-file.ts';
+import { findStored, isGone, processesOf, reachStored } from '../reach.ts';
+import { existingStore } from '../store-file.ts';
 import { Transcript } from '../transcript.ts';
 
 export async function showVerb(given: ShowArguments, call: Call): Promise<number> {
   const { streams, surroundings, signal } = call;
   const path = await existingStore(given.store, surroundings.cwd);
   const id = await findStored(path, given.session, signal);
-  const [owner] = await connectControl(path, { sessionId: id, signal });
+  const [owner] = await processesOf(path, call, id);
   try {
     if (owner !== undefined) {
       await showAll(owner, id, given, call);
@@ -23,9 +23,6 @@ export async function showVerb(given: ShowArguments, call: Call): Promise<number
       if (given.follow === true) streams.stderr.write(`Nobody runs session ${id} now.\n`);
     }
     return EXIT.completed;
-  } catch (error) {
-    signal.throwIfAborted();
-    throw asRefusal(error);
   } finally {
     await owner?.close();
   }
