@@ -122,3 +122,24 @@ it('does not repeat a summary that was refused', () => {
   );
   expect(answer).toEqual({ text: 'My summary was not accepted: wrong shape', calls: [] });
 });
+
+it('reads the files itself, page by page, where it may not delegate', () => {
+  const tools = ['list_files', 'read_file'];
+  const listed = answered('list_files', 'a.md\nlong.md');
+  const first = plan(conversation('Go.', tools, [listed]));
+  expect(first.calls.map(({ arguments: { path } }) => path)).toEqual(['a.md', 'long.md']);
+  const long = `# x\n${'y\n'.repeat(PAGE_CHARACTERS)}`;
+  const read = (path: string, text: string, offset: number): PastCall => ({
+    ...answered('read_file', showPage(path, text, offset)),
+    arguments: JSON.stringify({ path, offset }),
+  });
+  const past = [listed, read('a.md', '# a\n', 0), read('long.md', long, 0)];
+  const second = plan(conversation('Go.', tools, past));
+  expect(second.calls).toEqual([
+    { name: 'read_file', arguments: { path: 'long.md', offset: PAGE_CHARACTERS } },
+  ]);
+  const failed = { ...answered('read_file', 'It is gone.', true), arguments: '{"path":"long.md"}' };
+  const last = plan(conversation('Go.', tools, [...past, failed]));
+  expect(last.calls).toEqual([]);
+  expect(last.text).toMatch(/\na\.md +1 +0 +1\n[^]*\n- long\.md: It is gone\.$/u);
+});

@@ -212,3 +212,9 @@ it('folds trees that are over before trees that run, and says how many', () => {
   expect(lines.at(-2)).toMatch(/^ +… 2\d more \(2\d completed\)$/u);
   expect(lines.at(-1)).toBe('30 sessions: 1 running, 29 completed');
 });
+
+it('shows the id of a session that has a blank in it', () => {
+  const options = { columns: 80, rows: 8, color: false, now: 0, isListing: true };
+  const [line] = treeLines(fold(created('my own', 0), began('my own')), options);
+  expect(line).toMatch(/^my own /u);
+});
