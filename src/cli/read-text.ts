@@ -25,16 +25,18 @@ export async function readText(
     // A pipe is opened at once, and only then known to be one.
     await using file = await open(resolve(cwd, path), constants.O_RDONLY | constants.O_NONBLOCK);
     const status = await file.stat();
-    if (!status.isFile() && !status.isDirectory()) throw new Error('it is no regular file');
+    if (!status.isFile() && !status.isDirectory())
+      throw new UsageError(`Cannot read ${what}: it is no regular file.`);
     // A file of the system can have more in it than it says.
     const source = file.createReadStream({ end: MAX_TEXT_BYTES, autoClose: false, signal });
     const parts: Buffer[] = [];
     for await (const part of source) parts.push(part as Buffer);
     const bytes = Buffer.concat(parts);
     if (bytes.length <= MAX_TEXT_BYTES) return bytes.toString('utf8');
-    throw new Error(`it is larger than ${MAX_TEXT_BYTES / MIB} MiB`);
+    throw new UsageError(`Cannot read ${what}: it is larger than ${MAX_TEXT_BYTES / MIB} MiB.`);
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof UsageError) throw error;
     throw new UsageError(`Cannot read ${what}: ${reasonOf(error)}.`, { cause: error });
   }
 }
