@@ -44,11 +44,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   msgpackr: ['protocol/codec.ts'],
   ajv: ['protocol/validate.ts', 'src/tools/validate-arguments.ts'],
   comlink: ['src/worker-host/services.ts', 'workers/services.ts'],
-  '@photostructure/sqlite': [
-    'src/session/sqlite-check.ts',
-    'src/session/sqlite-file.ts',
-    'bench/store.bench.ts',
-  ],
+  '@photostructure/sqlite': ['src/session/sqlite-check.ts', 'src/session/sqlite-file.ts', 'bench/'],
   '@ai-sdk/openai-compatible': ['src/models/openai-compatible.ts'],
   '@ai-sdk/provider': ['src/models/openai-compatible.ts'],
   uuidv7: ['src/base/ids.ts'],
