@@ -55,8 +55,8 @@ it('prints every event as one line of JSON', async () => {
   const logs = groupBySession(events);
   logs.delete(undefined);
   expect(logs.size).toBe(2);
-  const created = events.filter(({ type }) => type === 'session/created');
-  expect(created.map(({ label }) => label)).toEqual([undefined, 'a.md']);
+  const started = events.filter(({ type }) => type === 'subagent/start');
+  expect(started.map(({ label }) => label)).toEqual(['a.md']);
   for (const log of logs.values()) {
     const seqs = log.flatMap(({ event }) => (event === undefined ? [] : [(event as Seq).seq]));
     expect(seqs).toEqual(seqs.map((_, index) => index));
