@@ -60,7 +60,11 @@ it('prints every event as one line of JSON', async () => {
   for (const log of logs.values()) {
     const seqs = log.flatMap(({ event }) => (event === undefined ? [] : [(event as Seq).seq]));
     expect(seqs).toEqual(seqs.map((_, index) => index));
-    expect(log.at(-1)).toMatchObject({ event: { type: 'turn/end', data: { reason: COMPLETED } } });
+    expect(log.findLast(({ type }) => type === 'session/event')).toMatchObject({
+      event: { type: 'turn/end', data: { reason: COMPLETED } },
+    });
+    const statuses = log.flatMap(({ status }) => (status === undefined ? [] : [status]));
+    expect(statuses.slice(-2)).toEqual(['idle', 'settled']);
   }
 });
 
