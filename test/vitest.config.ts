@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Two planes: the source in one process, and the built package with real threads. Each test file
- * has a process of its own, so that the leak check may count the threads and descriptors in it.
+ * Two planes: the source in one process, and the built package with real threads; and programs of
+ * the package as processes. Each test file has a process of its own, so that the leak check may
+ * count the threads and descriptors in it.
  */
 export default defineConfig({
   test: {
@@ -32,15 +33,23 @@ export default defineConfig({
           root: new URL('.', import.meta.url).pathname,
           include: [
             'threads/**/*.test.ts',
-            'cli/**/*.test.ts',
-            'artifact/**/*.test.ts',
             'durability/**/*.test.ts',
             'store-faults/processes/**/*.test.ts',
-            'examples.test.ts',
           ],
           setupFiles: ['support/leaks.ts'],
           testTimeout: 60_000,
           fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'processes',
+          pool: 'forks',
+          root: new URL('.', import.meta.url).pathname,
+          include: ['cli/**/*.test.ts', 'artifact/**/*.test.ts', 'examples.test.ts'],
+          setupFiles: ['support/leaks.ts'],
+          testTimeout: 60_000,
+          maxWorkers: 2,
         },
       },
     ],

@@ -28,7 +28,7 @@ it.skipIf(!hasTerminal)('draws a live tree in a terminal, then prints the answer
   await using folder = await folderWith({ 'a.md': '# a\n', 'b.md': '# b\n' });
   const output = inTerminal(RUN, folder.path);
   expect(output.split('\r\n')[0]).toMatch(/using the embedded scripted model/u);
-  expect(output).toMatch(/● root .*running/u);
+  expect(output).toMatch(/[●◌] root .*(?:running|on (?:model|tool|child))/u);
   expect(output).toMatch(/[├└]─ ✓ a\.md .*completed/u);
   const answer = output.slice(output.lastIndexOf('Summaries by'));
   // Nothing is drawn over it, or after it.

@@ -68,6 +68,9 @@ it('lists what is stored while the process that runs it is stopped, and names th
   const asked = { jsonrpc: '2.0', id: 1, method: 'session/prompt', params };
   serving.process.stdin?.write(`${JSON.stringify(asked)}\n`);
   await serving.wrote(/"status":"idle"/u);
+  // Its store writes in the thread that answers: whoever has an answer finds no write begun.
+  serving.process.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'metrics' })}\n`);
+  await serving.wrote(/"id":2[,}]/u);
   const { pid = 0 } = serving.process;
   process.kill(pid, 'SIGSTOP');
   try {
