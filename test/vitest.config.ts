@@ -24,6 +24,7 @@ export default defineConfig({
           ],
           setupFiles: ['support/leaks.ts'],
           testTimeout: 20_000,
+          maxWorkers: 2,
         },
       },
       {
