@@ -8,12 +8,25 @@ import type { Agent, AgentHandle, AgentOptions } from './agent.ts';
 import type { Scope } from '../base/scope.ts';
 import type { AgentHookChains } from './hooks.ts';
 
-/** Limits of one agent. Absent: the harness's own. */
+/**
+ * Limits of one agent. Absent: the harness's own, which but for `memoryMb` bind children only; a
+ * root has those that are given for it. See `HarnessLimits` for what each counts.
+ */
 export interface AgentLimits {
-  /** Hard heap limit of the agent's thread, in MiB. */
+  /** Memory of the agent's thread, in MiB. */
   readonly memoryMb?: number;
   /** Wall time of one turn, in milliseconds. */
   readonly turnMs?: number;
+  /** Wall time of one run, in milliseconds. */
+  readonly runMs?: number;
+  /** Processor time of its thread in one turn, in milliseconds. */
+  readonly cpuMs?: number;
+  /** Steps of one turn. */
+  readonly steps?: number;
+  /** What one turn may add to its log, in bytes. */
+  readonly outputBytes?: number;
+  /** Time of one tool call, in milliseconds. */
+  readonly toolMs?: number;
 }
 
 /** All that an agent is made of, resolved. The host takes nothing else from anywhere. */

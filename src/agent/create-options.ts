@@ -98,6 +98,11 @@ const AGENT_OPTIONS = {
 export const AGENT_LIMITS = {
   memoryMb: 'any',
   turnMs: 'any',
+  runMs: 'any',
+  cpuMs: 'any',
+  steps: 'any',
+  outputBytes: 'any',
+  toolMs: 'any',
 } as const satisfies Record<keyof AgentLimits, OptionKind>;
 const RESUME = {
   agentOptions: 'object',

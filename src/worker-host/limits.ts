@@ -4,19 +4,54 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 
-/** Limits of a harness, as a caller may set them. Times are milliseconds. */
+/** A bound that may be taken away. */
+export type Bound = number | 'unlimited';
+
+/** How often a thread may die under an agent that then goes on in another one. */
+export interface RestartIntensity {
+  /** Deaths that are followed by another thread, within the period; the next one settles the agent. */
+  readonly max: number;
+  /** The period, in milliseconds. */
+  readonly withinMs: number;
+}
+
+/** Limits of a harness, as a caller may set them. Times are milliseconds of wall time. */
 export interface HarnessLimits {
   /** How deep delegation may go: 0 forbids it. Default 3. */
   readonly maxDepth?: number;
-  /** Threads that may exist at once, warm ones included. Default 64. */
-  readonly maxThreads?: number;
   /**
-   * Heap of one agent's thread in MiB, 32 to 4096. Default 256. A limit that the process's own
-   * flags would make void refuses the start; `'unlimited'` accepts whatever Node gives.
+   * Threads that may exist at once, warm ones included. Default 64. What the machine bears (its
+   * memory, memory maps and descriptors) can be less, and then counts.
    */
-  readonly memoryMb?: number | 'unlimited';
+  readonly maxThreads?: number;
+  /** Descendants of one root that may live at once, however deep. Default none. */
+  readonly maxLiveChildren?: number;
+  /** Descendants of one root that may ever be made while it lives. Default none. */
+  readonly maxTotalChildren?: number;
+  /** Messages that may wait in one agent's inbox. Default 10 000. */
+  readonly maxPending?: Bound;
+  /**
+   * Memory of one agent's thread in MiB, 32 to 4096: heap, buffers and what else it makes the
+   * process grow by. Default 256. A limit that the process's own flags would make void refuses
+   * the start; `'unlimited'` accepts whatever Node gives.
+   */
+  readonly memoryMb?: Bound;
   /** Wall time of one turn of a child, waiting included. Default 600 000. */
   readonly turnMs?: number;
+  /** Wall time of one run of a child, from its making or its resume on. Default none. */
+  readonly runMs?: number;
+  /** Processor time of the thread of a child in one turn. Default none. */
+  readonly cpuMs?: number;
+  /** Steps, each with a model request, of one turn of a child. Default none. */
+  readonly steps?: number;
+  /** What one turn of a child may add to its log, in bytes. Default 33 554 432. */
+  readonly outputBytes?: Bound;
+  /** Time of one tool call of a child, also one that waits for a child of its own. Default none. */
+  readonly toolMs?: number;
+  /** For how long the thread of an open turn may not turn its event loop. Default 120 000. */
+  readonly unresponsiveMs?: Bound;
+  /** Default none: an agent whose thread dies in a turn settles. */
+  readonly restarts?: RestartIntensity;
   /** From the request to stop an agent to the end of its thread by force. Default 2 000. */
   readonly stopGraceMs?: number;
   /**
@@ -30,11 +65,22 @@ export interface HarnessLimits {
   readonly execArgv?: readonly string[];
 }
 
+/** Every limit, with `undefined` where there is none. */
 export interface ResolvedLimits {
   readonly maxDepth: number;
   readonly maxThreads: number;
-  readonly memoryMb: number | 'unlimited';
+  readonly maxLiveChildren: number | undefined;
+  readonly maxTotalChildren: number | undefined;
+  readonly maxPending: Bound;
+  readonly memoryMb: Bound;
   readonly turnMs: number;
+  readonly runMs: number | undefined;
+  readonly cpuMs: number | undefined;
+  readonly steps: number | undefined;
+  readonly outputBytes: Bound;
+  readonly toolMs: number | undefined;
+  readonly unresponsiveMs: Bound;
+  readonly restarts: RestartIntensity | undefined;
   readonly stopGraceMs: number;
   readonly interruptGraceMs: number;
   readonly startMs: number;
@@ -43,7 +89,7 @@ export interface ResolvedLimits {
 
 /** What distinguishes one thread from another before it has an agent. */
 export interface ThreadLimits {
-  readonly memoryMb: number | 'unlimited';
+  readonly memoryMb: Bound;
 }
 
 /** A longer timer fires at once. */
@@ -55,8 +101,18 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
   assertOptions('limits', limits, {
     maxDepth: 'any',
     maxThreads: 'any',
+    maxLiveChildren: 'any',
+    maxTotalChildren: 'any',
+    maxPending: 'any',
     memoryMb: 'any',
     turnMs: 'any',
+    runMs: 'any',
+    cpuMs: 'any',
+    steps: 'any',
+    outputBytes: 'any',
+    toolMs: 'any',
+    unresponsiveMs: 'any',
+    restarts: 'object',
     stopGraceMs: 'any',
     interruptGraceMs: 'any',
     startMs: 'any',
@@ -66,8 +122,18 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
   const {
     maxDepth = 3,
     maxThreads = 64,
+    maxLiveChildren,
+    maxTotalChildren,
+    maxPending = 10_000,
     memoryMb: mb = 256,
     turnMs = 600_000,
+    runMs,
+    cpuMs,
+    steps,
+    outputBytes = 32 * 1024 * 1024,
+    toolMs,
+    unresponsiveMs = 120_000,
+    restarts,
     stopGraceMs = 2_000,
     interruptGraceMs = 5_000,
     startMs = 10_000,
@@ -76,8 +142,18 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
   return {
     maxDepth: natural('maxDepth', maxDepth, 0),
     maxThreads: natural('maxThreads', maxThreads, 1),
+    maxLiveChildren: optional(maxLiveChildren, (most) => natural('maxLiveChildren', most, 0)),
+    maxTotalChildren: optional(maxTotalChildren, (most) => natural('maxTotalChildren', most, 0)),
+    maxPending: bound(maxPending, (most) => natural('maxPending', most, 1)),
     memoryMb: memoryMb(mb),
     turnMs: duration('turnMs', turnMs),
+    runMs: optional(runMs, (ms) => duration('runMs', ms)),
+    cpuMs: optional(cpuMs, (ms) => duration('cpuMs', ms)),
+    steps: optional(steps, (most) => natural('steps', most, 1)),
+    outputBytes: bound(outputBytes, (most) => natural('outputBytes', most, 1)),
+    toolMs: optional(toolMs, (ms) => duration('toolMs', ms)),
+    unresponsiveMs: bound(unresponsiveMs, (ms) => duration('unresponsiveMs', ms)),
+    restarts: optional(restarts, restartIntensity),
     stopGraceMs: duration('stopGraceMs', stopGraceMs),
     interruptGraceMs: duration('interruptGraceMs', interruptGraceMs),
     startMs: duration('startMs', startMs),
@@ -85,8 +161,26 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
   };
 }
 
+const optional = <T>(value: T | undefined, check: (value: T) => T): T | undefined =>
+  value === undefined ? undefined : check(value);
+
+/** @throws {ArgumentError} what `check` throws for anything but `'unlimited'`. */
+export function bound(value: Bound, check: (value: number) => number): Bound {
+  return value === 'unlimited' ? value : check(value);
+}
+
+function restartIntensity({ max, withinMs, ...rest }: RestartIntensity): RestartIntensity {
+  for (const name of Object.keys(rest)) {
+    throw new ArgumentError(`The limit restarts has no "${name}"; it has max and withinMs.`);
+  }
+  return {
+    max: natural('restarts.max', max, 1),
+    withinMs: duration('restarts.withinMs', withinMs),
+  };
+}
+
 /** @throws {ArgumentError} outside 32 to 4096 MiB. */
-export function memoryMb(value: number | 'unlimited'): number | 'unlimited' {
+export function memoryMb(value: Bound): Bound {
   if (value === 'unlimited') return value;
   if (!Number.isFinite(value) || value < MEMORY_MB.least || value > MEMORY_MB.most) {
     throw new ArgumentError(
