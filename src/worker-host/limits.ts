@@ -165,7 +165,7 @@ const optional = <T>(value: T | undefined, check: (value: T) => T): T | undefine
   value === undefined ? undefined : check(value);
 
 /** @throws {ArgumentError} what `check` throws for anything but `'unlimited'`. */
-export function bound(value: Bound, check: (value: number) => number): Bound {
+function bound(value: Bound, check: (value: number) => number): Bound {
   return value === 'unlimited' ? value : check(value);
 }
 

@@ -118,6 +118,16 @@ const VALUES: readonly (readonly [row: string, value: number])[] = [
 /** What is no number in the code. */
 const ELSEWHERE = ["a tool's name"];
 const { execArgv: _, ...DEFAULTS } = resolveLimits();
+const TIMES = [
+  'turnMs',
+  'runMs',
+  'cpuMs',
+  'toolMs',
+  'unresponsiveMs',
+  'stopGraceMs',
+  'interruptGraceMs',
+  'startMs',
+] as const;
 
 const has = (row: string, value: number): void => {
   const numbers = (rows.get(row) ?? '').match(/\d+(?: \d{3})*/g) ?? [];
@@ -126,7 +136,8 @@ const has = (row: string, value: number): void => {
 
 describe('the page of limits', () => {
   it.each(Object.entries(DEFAULTS))('has the default of %s', (name, value) => {
-    expect(rows.get(`\`${name}\``)).toMatch(new RegExp(`^${shown(Number(value))} \\| `));
+    const given = value === undefined ? 'none' : shown(Number(value));
+    expect(rows.get(`\`${name}\``)).toMatch(new RegExp(`^${given} \\| `));
   });
 
   it.each(CONSTANTS)('has the number of %s, of %s', (row, path, name) => {
@@ -149,7 +160,7 @@ describe('the page of limits', () => {
     expect(() => resolveLimits({ memoryMb: 31 })).toThrow('32 to 4096');
     expect(rows.get('`memoryMb`')).toContain('32 to 4 096 MiB');
     const most = constant('src/worker-host/limits.ts', 'MAX_DURATION_MS');
-    for (const name of ['turnMs', 'stopGraceMs', 'interruptGraceMs', 'startMs'] as const) {
+    for (const name of TIMES) {
       expect(resolveLimits({ [name]: most })[name]).toBe(most);
       expect(() => resolveLimits({ [name]: most + 1 })).toThrow(name);
       has(`\`${name}\``, most);
