@@ -257,7 +257,7 @@ export const workerEventSchemas = {
 export const toMainSchemas = {
   up: {
     type: 'object',
-    properties: { protocol: COUNT, heapLimitBytes: COUNT, node: NAME },
+    properties: { protocol: COUNT, heapLimitBytes: COUNT, node: NAME, tid: NUMBERED },
     required: ['protocol', 'heapLimitBytes', 'node'],
     additionalProperties: false,
   },

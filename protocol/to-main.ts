@@ -10,8 +10,11 @@ import type { ToolSpec } from './tool.ts';
  * @internal
  */
 export interface ToMainMap {
-  /** On the thread's own port, first and only: it runs, and this is its real heap limit. */
-  up: { protocol: number; heapLimitBytes: number; node: string };
+  /**
+   * On the thread's own port, first and only: it runs, and this is its real heap limit. `tid` is
+   * what the system calls the thread, where there is a `/proc` to tell.
+   */
+  up: { protocol: number; heapLimitBytes: number; node: string; tid?: number };
   /**
    * Modules are loaded; waits for its first wake. `tools` are those of its modules, and
    * `retryPolicy` that of its model, if that has one of its own.

@@ -40,6 +40,7 @@ import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
 import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import type { ResolvedLimits } from './worker-host/limits.ts';
+import { processReadings } from './worker-host/process-readings.ts';
 import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
 import type { ThreadFactory } from './worker-host/thread.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
@@ -353,7 +354,16 @@ function workerThreads(
     }
     const { execArgv, startMs } = limits;
     return (own) =>
-      new WorkerThread({ entry: url, limits: own, env, execArgv, startMs, clock, logger });
+      new WorkerThread({
+        entry: url,
+        limits: own,
+        env,
+        execArgv,
+        startMs,
+        clock,
+        logger,
+        readings: processReadings,
+      });
   };
 }
 

@@ -1,4 +1,5 @@
 /** Thread entry: reports up, waits for the one message that says who it is, and boots. */
+import { readlinkSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { parentPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -41,7 +42,19 @@ post({
   protocol: PROTOCOL_VERSION,
   heapLimitBytes: getHeapStatistics().heap_size_limit,
   node: process.version,
+  ...systemId(),
 });
+
+/** What the system calls this thread; main counts what it uses by that. */
+function systemId(): { readonly tid?: number } {
+  try {
+    const tid = Number(readlinkSync('/proc/thread-self').split('/').pop());
+    return Number.isSafeInteger(tid) && tid > 0 ? { tid } : {};
+  } catch {
+    // No /proc here, or none for this thread: main does without.
+    return {};
+  }
+}
 
 /** Written out: Node's own costs a thread more to load than all of this. */
 function delay(ms: number, signal: AbortSignal): Promise<void> {

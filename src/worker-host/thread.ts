@@ -22,6 +22,7 @@ import { deferred } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
 import { CapturedOutput } from './captured-output.ts';
 import type { ThreadLimits } from './limits.ts';
+import type { ProcessReadings } from './process-readings.ts';
 
 /** How a thread ended. Without an error it ended as it was asked to. */
 export interface ThreadEnd {
@@ -45,6 +46,8 @@ export interface AgentThread {
   readonly ended: Promise<ThreadEnd>;
   /** Whether it keeps the process alive. */
   hold(held: boolean): void;
+  /** Processor time it has used so far, in milliseconds; `undefined` when nothing tells, or it is gone. */
+  cpuMs(): number | undefined;
 }
 
 export type ThreadFactory = (limits: ThreadLimits) => AgentThread;
@@ -58,6 +61,7 @@ export interface WorkerThreadOptions {
   readonly startMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly readings: ProcessReadings;
 }
 
 const YOUNG_GENERATION_MB = 16;
@@ -81,6 +85,8 @@ export class WorkerThread implements AgentThread {
   #state: 'starting' | 'waiting' | 'assigned' | 'killing' | 'dead' = 'starting';
   #port: MessagePort | undefined;
   #killReason: HarnessError | undefined;
+  /** What the system calls it. Told before any code of others ran in it. */
+  #tid: number | undefined;
   #fault: ErrorRecord | undefined;
   #isPolite = false;
   #thrown: { readonly error: unknown } | undefined;
@@ -189,6 +195,13 @@ export class WorkerThread implements AgentThread {
     else this.#port?.unref();
   }
 
+  cpuMs(): number | undefined {
+    if (this.#state === 'starting' || this.#state === 'dead') return undefined;
+    const used = this.#tid === undefined ? undefined : this.#options.readings.thread(this.#tid);
+    // Time in which its loop was busy: more than it used when it slept in a call, never less.
+    return used?.cpuMs ?? this.#worker?.performance.eventLoopUtilization().active;
+  }
+
   /** The thread's own port says `up`, once; nothing else belongs there. */
   #onOwnPort(value: unknown): void {
     try {
@@ -201,6 +214,7 @@ export class WorkerThread implements AgentThread {
         throw new ProtocolError('PROTOCOL_VERSION', text);
       }
       checkHeapLimit(this.limits, frame.heapLimitBytes);
+      this.#tid = frame.tid;
     } catch (error) {
       this.kill(error as HarnessError);
       return;

@@ -45,6 +45,7 @@ function nested(depth: number): unknown {
 describe('decodeFrame', () => {
   it.each<[string, object]>([
     ['up', { type: 'up', protocol: 1, heapLimitBytes: 1e9, node: 'v20' }],
+    ['up with a tid', { type: 'up', protocol: 1, heapLimitBytes: 1, node: 'v20', tid: 4_194_304 }],
     ['ready', { type: 'ready', tools: [{ name: 'a', description: '', parameters: {} }] }],
     ['ready with a policy', { type: 'ready', tools: [], retryPolicy: DEFAULT_RETRY_POLICY }],
     ['events', events(stepEnd, { type: 'step/end', data: { turn: 2, step: 9 } })],

@@ -126,6 +126,13 @@ export class InProcessThread implements AgentThread {
 
   hold(): void {}
 
+  /** What the test says that it used. */
+  usedCpuMs: number | undefined;
+
+  cpuMs(): number | undefined {
+    return this.#isGone ? undefined : this.usedCpuMs;
+  }
+
   /** What a crash of the thread looks like from main. */
   crash(message = 'boom'): void {
     this.#agent?.fault(new Error(message));

@@ -3,19 +3,26 @@ import { expect, it } from 'vitest';
 import { WorkerThread } from '../../dist/src/worker-host/thread.js';
 import { systemClock } from '../../dist/src/base/clock.js';
 import { silentLogger } from '../../dist/src/base/logger.js';
+import { processReadings } from '../../dist/src/worker-host/process-readings.js';
+import { workerEntry } from '../../dist/src/worker-host/entry.js';
 import { WorkerError } from '../../dist/src/index.js';
 import { fixture } from './real.ts';
 import { until } from '../support/until.ts';
 
+const options = {
+  limits: { memoryMb: 64 },
+  env: {},
+  execArgv: [],
+  startMs: 10_000,
+  clock: systemClock,
+  logger: silentLogger,
+  readings: processReadings,
+};
+
 it('keeps the first 256 KiB of what a thread prints, and counts the rest', async () => {
   const thread = new WorkerThread({
+    ...options,
     entry: fixture('printing-entry.mjs'),
-    limits: { memoryMb: 64 },
-    env: {},
-    execArgv: [],
-    startMs: 10_000,
-    clock: systemClock,
-    logger: silentLogger,
   });
   await thread.up;
   // Read on, although nothing of it keeps the process alive any more.
@@ -28,3 +35,20 @@ it('keeps the first 256 KiB of what a thread prints, and counts the rest', async
   thread.kill(new WorkerError('WORKER_EXITED', 'Enough.'));
   expect((await thread.ended).error?.message).toBe('Enough.');
 });
+
+it.each([
+  ['as the system counts it', processReadings],
+  ['as busy time where the system does not tell', { ...processReadings, thread: () => undefined }],
+])(
+  'tells the processor time of a thread from its first sign of life to its end, %s',
+  async (_, readings) => {
+    const thread = new WorkerThread({ ...options, entry: workerEntry(), readings });
+    expect(thread.cpuMs()).toBeUndefined();
+    await thread.up;
+    expect(thread.cpuMs()).toBeGreaterThan(0);
+    expect(thread.cpuMs()).toBeLessThan(10_000);
+    thread.kill(new WorkerError('WORKER_EXITED', 'Enough.'));
+    await thread.ended;
+    expect(thread.cpuMs()).toBeUndefined();
+  },
+);

@@ -56,6 +56,8 @@ export class FakeThread implements AgentThread {
     this.asked.push(held ? 'hold' : 'let go');
   }
 
+  cpuMs(): undefined {}
+
   comesUp(): void {
     this.#up.resolve();
   }
