@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest';
 import { Forest } from './forest.ts';
 
-const WALKS = Number(process.env['WALKS'] ?? 200);
+const WALKS = Number(process.env['WALKS'] ?? 100);
 const IN_ONE_TEST = 50;
 const { SEED } = process.env;
 const firsts =

@@ -12,7 +12,7 @@ import type { InProcessThread } from '../support/in-process-threads.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { Dice } from './plan.ts';
 
-const WALKS = Number(process.env['WALKS'] ?? 300);
+const WALKS = Number(process.env['WALKS'] ?? 150);
 const IN_ONE_TEST = 20;
 const { SEED } = process.env;
 const firsts =

@@ -9,7 +9,7 @@ import { expect, it } from 'vitest';
 import { tempStore } from '../support/temp-store.ts';
 import { Forest } from './forest.ts';
 
-const CHILDREN = Number(process.env['CHILDREN'] ?? 80);
+const CHILDREN = Number(process.env['CHILDREN'] ?? 40);
 const MAX_THREADS = 8;
 const MIB = 1024 * 1024;
 /** For code that is compiled only now, and for what the leak check notes of every thread. */
