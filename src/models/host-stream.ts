@@ -13,8 +13,11 @@ export interface HostStreamRequest {
   readonly request: ModelRequest;
   readonly signal: AbortSignal;
   readonly stream: StreamId;
-  /** Called with every part, in order, before it is sent. What it throws ends the stream. */
-  onPart(part: ModelPart): void;
+  /**
+   * Called with every part, in order, before it is sent, and with about the bytes it takes. What
+   * it throws ends the stream.
+   */
+  onPart(part: ModelPart, bytes: number): void;
   /** Must not throw. The last call carries the finish. */
   send(parts: readonly ModelPart[], bytes: number): void;
   /** Absent: there is credit. A promise: none; the provider is not read until it resolves. */
@@ -99,8 +102,9 @@ export class HostStream {
     }
     // Before it is told: whoever is told may abort us for it, and it is visible all the same.
     this.#batch.push(part);
-    this.#bytes += sizeOf(part);
-    this.#of.onPart(part);
+    const bytes = sizeOf(part);
+    this.#bytes += bytes;
+    this.#of.onPart(part, bytes);
     if (this.#isClosed) return;
     if (this.#pause === undefined || this.#bytes >= BATCH_BYTES) this.#flush();
   }
@@ -123,7 +127,7 @@ export class HostStream {
     const parts = [...this.#batch, finish];
     this.#batch = [];
     try {
-      this.#of.onPart(finish);
+      this.#of.onPart(finish, sizeOf(finish));
     } catch (error) {
       this.#failure ??= { error };
     }

@@ -95,6 +95,12 @@ export class AgentServices implements HostServices {
     this.#assertLive();
     this.#assertOpen(turn);
     if (turn.signal.aborted) return aborted(turn);
+    const { meter } = this.#agent;
+    if (!meter.hasStepLeft(turn)) {
+      if (concluded) return this.#lastStep(turn);
+      meter.outOfSteps();
+      return aborted(turn);
+    }
     const messages = this.#agent.takeStep(turn);
     if (messages.length > 0 || !concluded) return this.#enter(turn, messages, concluded);
     const given = await this.#lastChance(turn);
@@ -106,6 +112,14 @@ export class AgentServices implements HostServices {
    * @returns what they gave it, or how the turn ends without
    */
   async #lastChance(turn: OpenTurn): Promise<ClaimReply | readonly UserMessage[]> {
+    const failed = await this.#askLastChance(turn);
+    if (failed !== undefined) return failed;
+    // The look and the answer are one tick: what comes later opens a turn of its own.
+    const messages = this.#agent.takeStep(turn);
+    return messages.length === 0 ? { kind: 'close', turn: turn.number } : messages;
+  }
+
+  async #askLastChance(turn: OpenTurn): Promise<ClaimReply | undefined> {
     const parts = { agent: this.#agent, residency: this.#residency, turn };
     try {
       await askHooks('agent/turn-stopping', parts, {}, () => {});
@@ -116,9 +130,21 @@ export class AgentServices implements HostServices {
       return this.#failed(turn, error);
     }
     this.#assertOpen(turn);
-    // The look and the answer are one tick: what comes later opens a turn of its own.
-    const messages = this.#agent.takeStep(turn);
-    return messages.length === 0 ? { kind: 'close', turn: turn.number } : messages;
+    return undefined;
+  }
+
+  /**
+   * The last step that the turn may take, and it concluded. What waits gets a turn of its own, as
+   * if it came a moment later; only what hooks give this one to do now is beyond its limit.
+   */
+  async #lastStep(turn: OpenTurn): Promise<ClaimReply> {
+    const { agent, meter } = this.#agent;
+    const waiting = agent.inbox.nextStep.length;
+    const failed = await this.#askLastChance(turn);
+    if (failed !== undefined) return failed;
+    if (agent.inbox.nextStep.length <= waiting) return { kind: 'close', turn: turn.number };
+    meter.outOfSteps();
+    return aborted(turn);
   }
 
   async #enter(

@@ -31,7 +31,7 @@ const UNANSWERED = {
 export interface ConversationOptions {
   readonly session: Session;
   readonly descriptor: SubagentDescriptor | undefined;
-  /** What a limit means in words, for the turn that exceeded it. */
+  /** What a limit means in words, for a turn that was told to stop for it and not why. */
   describeLimit(limit: string): string;
 }
 
@@ -193,6 +193,10 @@ export class Conversation {
         const { turn, step, stream, chunk } = event.data;
         const place = this.expectStep(turn, step).streams.get(stream);
         if (place?.isFromThread !== true) refuse('parts of a stream that is not its own');
+        if (this.#open?.isFull === true) {
+          if (chunk.type === 'finish') place.finish ??= chunk.reason;
+          return undefined;
+        }
         place.seqs.push(this.#session.append('assistant/chunk', { turn, step, chunk }).seq);
         if (chunk.type === 'finish') place.finish ??= chunk.reason;
         return undefined;
@@ -221,17 +225,17 @@ export class Conversation {
   }
 
   /** How a turn that was told to stop is written down. */
-  reasonOf(cause: CancelCause): TurnEndReason {
+  #reasonOf({ excess }: OpenTurn, cause: CancelCause): TurnEndReason {
     if (cause.kind !== 'limit') return { kind: 'aborted', reason: cause };
     const calls = [...(this.#session.open?.unanswered.values() ?? [])].map(({ name }) => name);
     const running = calls.length === 0 ? '' : ` It was waiting for: ${calls.join(', ')}.`;
-    const message = `${this.#options.describeLimit(cause.limit)}${running}`;
+    const message = `${excess ?? this.#options.describeLimit(cause.limit)}${running}`;
     return { kind: 'error', error: { code: 'LIMIT_EXCEEDED', message } };
   }
 
   /** How a turn ends whose thread is gone, unless it was told to stop before. */
-  reasonOfDeath({ cause }: OpenTurn, error: HarnessError | undefined): TurnEndReason {
-    if (cause !== undefined) return this.reasonOf(cause);
+  reasonOfDeath(turn: OpenTurn, error: HarnessError | undefined): TurnEndReason {
+    if (turn.cause !== undefined) return this.#reasonOf(turn, turn.cause);
     const code = error?.code ?? 'WORKER_EXITED';
     const message = error?.message ?? 'The thread ended while its turn was open.';
     return { kind: 'error', error: { code, message } };
@@ -266,7 +270,10 @@ export class Conversation {
     if (open?.number !== turn || this.#session.open?.step !== undefined) {
       refuse(`the end of turn ${turn}, which it does not stand at`);
     }
-    const end = this.#endReason(open, reason);
+    const told = this.#endReason(open, reason);
+    // A limit holds from the tick in which it was passed, whatever was on its way by then.
+    const { cause } = open;
+    const end = cause?.kind === 'limit' ? this.#reasonOf(open, cause) : told;
     this.#session.append('turn/end', { turn, reason: end });
     this.#open = undefined;
     return end;
@@ -282,7 +289,7 @@ export class Conversation {
         return { kind: 'blocked', ...open.block };
       case 'aborted':
         if (open.cause === undefined) refuse('an abort that nobody asked for');
-        return this.reasonOf(open.cause);
+        return this.#reasonOf(open, open.cause);
       case 'error':
         return { kind: 'error', error: failureOf(reason.error) };
       default:

@@ -3,6 +3,7 @@ import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
+import type { AgentLimits } from '../agent/agent-host.ts';
 
 /** A bound that may be taken away. */
 export type Bound = number | 'unlimited';
@@ -87,6 +88,16 @@ export interface ResolvedLimits {
   readonly execArgv: readonly string[];
 }
 
+/** What one turn of an agent may use, with `undefined` where there is no limit. */
+export interface TurnBounds {
+  readonly turnMs: number | undefined;
+  readonly runMs: number | undefined;
+  readonly cpuMs: number | undefined;
+  readonly steps: number | undefined;
+  readonly outputBytes: number | undefined;
+  readonly toolMs: number | undefined;
+}
+
 /** What distinguishes one thread from another before it has an agent. */
 export interface ThreadLimits {
   readonly memoryMb: Bound;
@@ -158,6 +169,32 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
     interruptGraceMs: duration('interruptGraceMs', interruptGraceMs),
     startMs: duration('startMs', startMs),
     execArgv: [...execArgv],
+  };
+}
+
+/**
+ * What a turn of one agent may use: a child has what the harness says where it was given nothing
+ * else; a root has what it was given.
+ * @throws {ArgumentError} naming the limit and what it takes.
+ */
+export function turnBounds(
+  harness: ResolvedLimits,
+  own: AgentLimits,
+  isChild: boolean,
+): TurnBounds {
+  const time = (name: 'turnMs' | 'runMs' | 'cpuMs' | 'toolMs'): number | undefined =>
+    optional(own[name] ?? (isChild ? harness[name] : undefined), (ms) => duration(name, ms));
+  const count = (name: 'steps' | 'outputBytes'): number | undefined => {
+    const most = own[name] ?? (isChild ? harness[name] : undefined);
+    return most === undefined || most === 'unlimited' ? undefined : natural(name, most, 1);
+  };
+  return {
+    turnMs: time('turnMs'),
+    runMs: time('runMs'),
+    cpuMs: time('cpuMs'),
+    steps: count('steps'),
+    outputBytes: count('outputBytes'),
+    toolMs: time('toolMs'),
   };
 }
 

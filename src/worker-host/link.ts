@@ -31,6 +31,8 @@ export interface LinkOptions {
   // What does not fit what is open is refused by throwing a `ProtocolError`.
   ready(tools: readonly ToolSpec[], retryPolicy: RetryPolicy | undefined): void;
   event(event: WorkerEvent): void;
+  /** Told before the events of one frame, which have this size together. */
+  received?(bytes: number): void;
   stopped(): void;
   fault(error: ErrorRecord): void;
   /** Called once, for the first thing the protocol does not allow. Nothing is read after it. */
@@ -196,6 +198,7 @@ export class Link {
       throw new ProtocolError('PROTOCOL_VIOLATION', `Event ${from} came out of order.`);
     }
     this.#eventsReceived += events.length;
+    this.#options.received?.(bytes);
     for (const event of events) this.#options.event(event);
     this.#receiveWindow.take();
     if (this.#ackScheduled) return;

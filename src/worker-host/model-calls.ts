@@ -79,7 +79,10 @@ export class ModelCalls {
         request,
         signal: turn.signal,
         stream,
-        onPart: (part) => agent.conversation.chunk(turn, stream, part),
+        onPart: (part, bytes) => {
+          agent.conversation.chunk(turn, stream, part);
+          if (agent.conversation.open === turn) agent.meter.added(bytes);
+        },
         send: (parts, bytes) => link.sendParts(stream, parts, bytes),
         ready: () => link.credit(),
       })

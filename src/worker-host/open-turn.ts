@@ -44,6 +44,10 @@ export class OpenTurn {
   tools: readonly ToolSpec[] = [];
   /** A hook refused the next step: the turn has to end so. */
   block: { readonly reason?: string } | undefined;
+  /** It added more to the log than it may: no further part of an answer is kept. */
+  isFull = false;
+  /** The limit it was told to stop for, in words. */
+  excess: string | undefined;
   #cause: CancelCause | undefined;
 
   constructor(number: number) {

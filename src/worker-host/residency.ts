@@ -32,6 +32,8 @@ export interface ResidencyOptions {
   services(residency: Residency): HostServices;
   durable(): number;
   event(event: WorkerEvent): void;
+  /** Events of this size have come; each is told next. */
+  received(bytes: number): void;
 }
 
 export class Residency {
@@ -61,6 +63,7 @@ export class Residency {
       window: options.init.window,
       durable: options.durable,
       event: options.event,
+      received: options.received,
       ready: (tools, retryPolicy) => this.#onReady(tools, retryPolicy),
       stopped: () => this.#onStopped(),
       fault: (fault) => {
@@ -155,6 +158,11 @@ export class Residency {
   /** Its loop asks for a turn, or is going to by itself. */
   get owesClaim(): boolean {
     return this.#isAwake || this.#isClaiming;
+  }
+
+  /** See `AgentThread.cpuMs`. */
+  get cpuMs(): number | undefined {
+    return this.#options.thread.cpuMs();
   }
 
   hold(held: boolean): void {

@@ -7,6 +7,7 @@ import type { AssembledPrompt } from '../prompt/prompt.ts';
 import type { Session } from '../session/session.ts';
 import type { Conversation } from './conversation.ts';
 import type { OpenTurn } from './open-turn.ts';
+import type { TurnMeter } from './turn-meter.ts';
 
 /** What the services need of their agent; all of it decided on main. */
 export interface ServedAgent {
@@ -18,6 +19,8 @@ export interface ServedAgent {
   readonly route: ModelRoute | undefined;
   readonly hooks: AgentHookChains;
   readonly conversation: Conversation;
+  /** What its open turn has used. */
+  readonly meter: TurnMeter;
   /** Resolves when every message accepted so far is committed or withdrawn. */
   accepted(): Promise<void>;
   /**

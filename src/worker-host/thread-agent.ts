@@ -33,6 +33,7 @@ import type { Residency } from './residency.ts';
 import type { ServedAgent } from './served-agent.ts';
 import { stallOf } from './stall.ts';
 import type { ThreadEnd } from './thread.ts';
+import type { TurnMeter } from './turn-meter.ts';
 import { Turns } from './turns.ts';
 import type { TurnLimits } from './turns.ts';
 
@@ -86,8 +87,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     this.conversation = new Conversation({
       session: spec.session,
       descriptor: spec.descriptor,
-      describeLimit: (limit) =>
-        `The turn ran longer than its limit: ${limit} is ${limits.turnMs} ms.`,
+      describeLimit: (limit) => `The turn was stopped for a limit: ${limit}.`,
     });
     this.#phase = new Phase(this, observers);
     this.#thread = new CurrentThread({
@@ -136,6 +136,10 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   get agent(): Agent {
     return this;
+  }
+
+  get meter(): TurnMeter {
+    return this.#turns.meter;
   }
 
   get status(): AgentStatus {
@@ -199,8 +203,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     // Called from inside the announcement of a message, it is too late for that to be ignored.
     if (this.status === 'idle' && !this.#intake.isAccepting) return;
     const turn = this.conversation.open;
-    // What a failure parked a moment ago, before the loop asked again, stays what failed.
-    if (turn !== undefined || this.#intake.parkedBy === undefined) this.#intake.park('interrupt');
+    // What a failure parked a moment ago, before the loop asked again, stays what failed. A turn
+    // that passes a limit is going to be such a failure.
+    const isFailing = turn !== undefined && cause.kind === 'limit';
+    const isParked = turn === undefined && this.#intake.parkedBy !== undefined;
+    if (!isFailing && !isParked) this.#intake.park('interrupt');
     // Nothing runs, and what waits is discarded or parked, so nothing will: not even when a
     // commit that never came until now comes after all.
     if (turn === undefined) return this.#settleIfUnused();

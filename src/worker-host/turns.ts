@@ -13,11 +13,11 @@ import type { Conversation } from './conversation.ts';
 import type { CurrentThread } from './current-thread.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { ThreadEnd } from './thread.ts';
+import type { TurnBounds } from './limits.ts';
 import { TurnDeadlines } from './turn-deadlines.ts';
+import { TurnMeter } from './turn-meter.ts';
 
-export interface TurnLimits {
-  /** Wall time of one turn; `undefined`: none. */
-  readonly turnMs: number | undefined;
+export interface TurnLimits extends TurnBounds {
   readonly interruptGraceMs: number;
 }
 
@@ -36,14 +36,22 @@ export interface TurnsOptions {
 }
 
 export class Turns {
+  /** What the open one has used. */
+  readonly meter: TurnMeter;
   readonly #options: TurnsOptions;
   readonly #deadlines: TurnDeadlines;
   /** The thread is being ended because a turn did not stop in time. */
   #isForced = false;
 
   constructor(options: TurnsOptions) {
-    const { conversation, clock } = options;
+    const { conversation, clock, limits, thread } = options;
     this.#options = options;
+    this.meter = new TurnMeter({
+      bounds: limits,
+      clock,
+      cpuMs: () => thread.residency?.cpuMs,
+      exceeded: (turn, limit, words) => this.#exceeded(turn, limit, words),
+    });
     this.#deadlines = new TurnDeadlines({
       clock,
       isOpen: (turn) => conversation.open === turn,
@@ -53,13 +61,11 @@ export class Turns {
 
   /** Open the next, with what of the waiting messages it begins with. */
   begin(): { turn: OpenTurn; messages: readonly UserMessage[] } {
-    const { conversation, intake, limits, exceeded } = this.#options;
+    const { conversation, intake } = this.#options;
     const turn = conversation.openTurn();
-    if (limits.turnMs !== undefined) {
-      this.#deadlines.after(turn, limits.turnMs, () => exceeded('turnMs'));
-    }
-    turn.isDeciding = true;
-    // Told to stop by a listener of its very start: what waits goes on waiting.
+    this.meter.begin(turn);
+    turn.isDeciding = !turn.signal.aborted;
+    // Told to stop at its very start, by a listener or for want of time: what waits goes on waiting.
     const messages = turn.signal.aborted ? [] : intake.claim('turn', turn.number);
     return { turn, messages };
   }
@@ -116,11 +122,21 @@ export class Turns {
   /** No deadline of a turn is left. */
   clear(): void {
     this.#deadlines.clear();
+    this.meter.clear();
+  }
+
+  #exceeded(turn: OpenTurn, limit: string, words: string): void {
+    const { conversation, thread, exceeded } = this.#options;
+    // The first cause wins; and a thread that is being ended for something did not do so for this.
+    if (turn.cause !== undefined || thread.residency?.isLive !== true) return;
+    if (conversation.open !== turn) return;
+    turn.excess = words;
+    exceeded(limit);
   }
 
   #ended(turn: number, reason: TurnEndReason): void {
     const { thread, intake, failed } = this.#options;
-    this.#deadlines.clear();
+    this.clear();
     thread.residency?.turnEnded();
     if (reason.kind === 'error' || reason.kind === 'blocked') intake.park('failure');
     if (reason.kind === 'error') failed(turn, reason.error);

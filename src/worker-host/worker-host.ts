@@ -4,6 +4,7 @@ import { MessageId } from '../../protocol/ids.ts';
 import type { ToolResultMessage } from '../../protocol/content.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
 import type { ToolModule } from '../../protocol/tool.ts';
+import { utf8Bytes } from '../../protocol/text-size.ts';
 import { DEFAULT_WINDOW } from '../../protocol/window.ts';
 import type { WorkerInit } from '../../protocol/worker-init.ts';
 import type { Agent, AgentEvents } from '../agent/agent.ts';
@@ -18,7 +19,7 @@ import { ToolDesk } from '../tools/desk.ts';
 import type { ToolResult } from '../tools/results.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import { AgentServices } from './agent-services.ts';
-import { MAX_DURATION_MS, duration, memoryMb } from './limits.ts';
+import { MAX_DURATION_MS, memoryMb, turnBounds } from './limits.ts';
 import type { ResolvedLimits } from './limits.ts';
 import { Residency } from './residency.ts';
 import { ThreadAgent } from './thread-agent.ts';
@@ -107,15 +108,13 @@ export class WorkerHost implements AgentHost {
   build(spec: AgentSpec): PreparedAgent {
     const { limits, clock, observers } = this.#options;
     const isChild = (spec.session.header.delegationDepth ?? 0) > 0;
-    const { turnMs: ownMs = limits.turnMs, memoryMb: ownMb = limits.memoryMb } = spec.limits;
-    const turnMs = duration('turnMs', ownMs);
-    const memory = memoryMb(ownMb);
+    const memory = memoryMb(spec.limits.memoryMb ?? limits.memoryMb);
     return new ThreadAgent({
       spec,
-      // Nobody else limits a child; a root is its host's own.
       limits: {
-        ...limits,
-        turnMs: isChild || spec.limits.turnMs !== undefined ? turnMs : undefined,
+        ...turnBounds(limits, spec.limits, isChild),
+        interruptGraceMs: limits.interruptGraceMs,
+        stopGraceMs: limits.stopGraceMs,
       },
       clock,
       observers,
@@ -209,6 +208,7 @@ export class WorkerHost implements AgentHost {
           }
           agent.onEvent(event);
         },
+        received: (bytes) => agent.meter.frame(bytes),
       });
     } catch (error) {
       // What the init holds cannot be cloned, or the thread died in between.
@@ -298,11 +298,13 @@ function deskPorts(
   /** The agent begins to wait: whoever is queued may have nobody left to wait for. */
   onWait: () => void,
 ): ConstructorParameters<typeof ToolDesk>[0]['ports'] {
-  const { session } = agent;
+  const { session, meter } = agent;
   return {
     agent,
     started({ turn, step, callId, name, arguments: raw }: ToolCallRequest) {
       session.append('tool/call', { turn, step, callId, name, arguments: raw });
+      meter.callStarted(callId, name);
+      if (meter.countsBytes) meter.added(utf8Bytes(raw));
       onWait();
       return session.committed();
     },
@@ -321,7 +323,7 @@ function deskPorts(
         ],
         source: { kind: 'tool', callId },
       };
-      session.append(
+      const event = session.append(
         'tool/result',
         {
           turn,
@@ -332,6 +334,8 @@ function deskPorts(
         },
         call === undefined ? {} : { sources: [call.seq] },
       );
+      meter.callSettled(callId);
+      if (meter.countsBytes) meter.added(utf8Bytes(JSON.stringify(event.data)));
       for (const { content, source } of result.contexts) {
         // An agent that is being ended reads nothing more. An observer of the result, or of the
         // context before, may just have ended it.

@@ -43,6 +43,7 @@ function resident() {
       openModel: unasked,
     }),
     durable: () => 0,
+    received: () => {},
     event: (event) => events.push(event),
   });
   const post = async (frame: object): Promise<void> => {
