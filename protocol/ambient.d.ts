@@ -10,6 +10,10 @@ interface AbortSignal {
 interface URL {
   readonly href: string;
 }
+declare class TextDecoder {
+  constructor(label: 'utf-8', options: { readonly ignoreBOM: boolean });
+  decode(bytes: Uint8Array): string;
+}
 
 /** The build without `eval` and without the native accelerator, which has no types of its own. */
 declare module 'msgpackr/index-no-eval' {

@@ -1,16 +1,9 @@
 import { Packr } from 'msgpackr/index-no-eval';
-import { packedProblem } from './packed-json.ts';
+import { lookAtPacked } from './packed-json.ts';
+import { readPacked } from './read-packed.ts';
 
-/**
- * Records off: each packed value stands alone, and a reader needs no shared state. Objects are
- * read as maps, so that a key named `__proto__` is a key like any other until we build the object.
- */
-const packr = new Packr({
-  useRecords: false,
-  variableMapSize: true,
-  int64AsType: 'number',
-  mapsAsObjects: false,
-});
+/** Records off: each packed value stands alone, and a reader needs no shared state. */
+const packr = new Packr({ useRecords: false, variableMapSize: true, int64AsType: 'number' });
 
 /** Nesting a decoded value may have; deeper is refused. */
 export const MAX_DEPTH = 64;
@@ -25,34 +18,35 @@ export function pack(value: unknown): Uint8Array {
   return Uint8Array.from(packr.pack(value));
 }
 
+/** Memory that the value of any bytes may take, and more of it by so many times their number. */
+const HEAP_BYTES = 1024 * 1024;
+const HEAP_PER_BYTE = 16;
+
+/** Memory that the value of so many packed bytes may take, in bytes. */
+export function mostHeapBytes(byteLength: number): number {
+  return HEAP_BYTES + HEAP_PER_BYTE * byteLength;
+}
+
 /**
  * The value of some bytes. Objects come without a prototype, so that no key of theirs can be
- * mistaken for an inherited one.
+ * mistaken for an inherited one. Nothing is built of bytes that are beyond a bound.
  *
  * @throws {TypeError} when the bytes are no packed JSON, or JSON beyond the bounds.
  */
 export function unpack(bytes: Uint8Array): unknown {
-  const problem = packedProblem(bytes, { depth: MAX_DEPTH, nodes: MAX_NODES });
-  if (problem !== undefined) throw new TypeError(`The bytes are no packed value: ${problem}.`);
-  let value: unknown;
-  try {
-    value = packr.unpack(bytes);
-  } catch (error) {
-    throw new TypeError('The bytes are no packed value.', { cause: error });
-  }
-  return plain(value);
+  return unpackFrame(bytes).value;
 }
 
-/** Maps become objects without a prototype; an absent optional field stays absent. */
-function plain(value: unknown): unknown {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw new TypeError('The value holds a number that is not finite.');
-  }
-  if (Array.isArray(value)) return value.map(plain);
-  if (!(value instanceof Map)) return value;
-  const copy = Object.create(null) as Record<string, unknown>;
-  for (const [key, item] of value as Map<string, unknown>) {
-    if (item !== undefined) copy[key] = plain(item);
-  }
-  return copy;
+/**
+ * As `unpack`, with about what the value takes in memory, in bytes.
+ * @param mostHeap how much that may be
+ */
+export function unpackFrame(
+  bytes: Uint8Array,
+  mostHeap: number = mostHeapBytes(bytes.byteLength),
+): { readonly value: unknown; readonly heapBytes: number } {
+  const bounds = { depth: MAX_DEPTH, nodes: MAX_NODES, heapBytes: mostHeap };
+  const { problem, heapBytes } = lookAtPacked(bytes, bounds);
+  if (problem !== undefined) throw new TypeError(`The bytes are no packed value: ${problem}.`);
+  return { value: readPacked(bytes), heapBytes };
 }

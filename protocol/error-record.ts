@@ -12,9 +12,9 @@ export type Outcome<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: ErrorRecord };
 
-const MESSAGE_CHARS = 4_096;
-const STACK_CHARS = 8_192;
-const CAUSES = 3;
+export const ERROR_MESSAGE_CHARS = 4_096;
+export const ERROR_STACK_CHARS = 8_192;
+export const ERROR_CAUSES = 3;
 
 /**
  * Turn anything that was thrown into a record. Never throws, whatever it is given: a getter
@@ -32,12 +32,12 @@ export function toErrorRecord(thrown: unknown, fallbackCode = 'UNKNOWN', depth =
   const isObject = (typeof thrown === 'object' && thrown !== null) || typeof thrown === 'function';
   const text = (value: unknown, limit: number): string | undefined =>
     typeof value === 'string' && value !== '' ? value.slice(0, limit) : undefined;
-  const stack = isObject ? text(read('stack'), STACK_CHARS) : undefined;
-  const cause = isObject && depth < CAUSES ? read('cause') : undefined;
+  const stack = isObject ? text(read('stack'), ERROR_STACK_CHARS) : undefined;
+  const cause = isObject && depth < ERROR_CAUSES ? read('cause') : undefined;
   return {
     name: (isObject && text(read('name'), 128)) || 'Error',
     code: (isObject && text(read('code'), 128)) || fallbackCode,
-    message: (isObject ? text(read('message'), MESSAGE_CHARS) : undefined) ?? printed(thrown),
+    message: (isObject ? text(read('message'), ERROR_MESSAGE_CHARS) : undefined) ?? printed(thrown),
     ...(stack === undefined ? {} : { stack }),
     ...(cause === undefined || cause === thrown
       ? {}
@@ -61,7 +61,7 @@ export function toShortErrorRecord(thrown: unknown): ErrorRecord {
 /** A short text for any value, even one whose own string conversion throws. */
 export function printed(value: unknown): string {
   try {
-    return String(value).slice(0, MESSAGE_CHARS);
+    return String(value).slice(0, ERROR_MESSAGE_CHARS);
   } catch {
     // Its own conversion throws, as that of a null-prototype object does.
     return `[unprintable ${typeof value}]`;

@@ -55,6 +55,36 @@ export interface Budget {
   left: number;
 }
 
+/** True for a key that objects keep as the index of an item. */
+export function isIndex(key: string): boolean {
+  const first = key.charCodeAt(0);
+  return first >= 0x30 && first <= 0x39 && /^(?:0|[1-9]\d{0,9})$/.test(key);
+}
+
+/** Beyond every index that a list of items would be made for. */
+const BEYOND = 2 ** 32 - 3;
+
+/**
+ * An object without keys, for one that may get keys that are numbers: `isTable`. One such key of
+ * a thousand makes other objects reserve a list of a thousand items and more, so that a few
+ * bytes of JSON take many KiB; this one keeps them as they come.
+ *
+ * @param prototype `null`, or that of a literal
+ */
+export function emptyObject(
+  prototype: null | 'literal',
+  isTable: boolean,
+): Record<string, unknown> {
+  const made: Record<string, unknown> = {};
+  // Not `Object.create(null)`, which is three times as large.
+  if (prototype === null) Object.setPrototypeOf(made, null);
+  if (isTable) {
+    made[BEYOND] = true;
+    delete made[BEYOND];
+  }
+  return made;
+}
+
 /** One container that is being copied. The chain of parents is the place we are at. */
 interface Frame {
   readonly source: Record<string, unknown> | readonly unknown[];
@@ -134,7 +164,12 @@ function enter(source: object, parent: Frame | undefined): Frame {
     }
   }
   const names = keys as string[];
-  return { source, copy: {}, keys: names, size: names.length, depth, parent, next: 0 };
+  // Keys that are numbers come first.
+  const copy = emptyObject('literal', names.length > 0 && isIndex(names[0] as string)) as Record<
+    string,
+    Json
+  >;
+  return { source, copy, keys: names, size: names.length, depth, parent, next: 0 };
 }
 
 function read(frame: Frame): unknown {

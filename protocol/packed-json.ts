@@ -1,57 +1,92 @@
 /**
  * Looks at packed bytes before they are decoded: what a decoder may do with a few hostile bytes
- * (references that multiply, types that run code of their own) is decided here, by walking
- * them once without building anything.
+ * (references that multiply, types that run code of their own, values that take far more memory
+ * than bytes) is decided here, by walking them once without building anything.
  */
 export interface PackedBounds {
   /** Nesting; the value itself is at 0. */
   readonly depth: number;
   /** Keys, items and values in all. */
   readonly nodes: number;
+  /** Bytes of heap that it would take, by the estimate of {@link PackedLook}. */
+  readonly heapBytes: number;
 }
 
+/** What a look at packed bytes found. */
+export interface PackedLook {
+  /** Why they are not one packed JSON value within the bounds; absent when they are. */
+  readonly problem?: string;
+  /** About what the value takes on the heap, as far as was looked. */
+  readonly heapBytes: number;
+}
+
+/** What a value takes in memory, in bytes, on the heap of a 64-bit process. */
+const SLOT = 8;
+const NUMBER = 16;
+const TEXT = 24;
+const ARRAY = 40;
+const MAP = 56;
+const KEY = 24;
+/** More of a key that is a number: those are kept in a table of their own. */
+const INDEX = 64;
+
 /**
- * Why these bytes are not one packed JSON value within the bounds, or `undefined` when they
- * are. Only maps keyed by text, arrays, texts, numbers, booleans, null and the packed form of an
+ * Only maps keyed by text, arrays, texts, numbers, booleans, null and the packed form of an
  * absent field are let through.
  */
-export function packedProblem(bytes: Uint8Array, bounds: PackedBounds): string | undefined {
+export function lookAtPacked(bytes: Uint8Array, bounds: PackedBounds): PackedLook {
+  const { length } = bytes;
   /** Per open container: values to come, and whether every other one is a key. */
-  const open: { left: number; readonly isMap: boolean }[] = [];
+  const left: number[] = [];
+  const maps: boolean[] = [];
   let position = 0;
   let nodes = 0;
-  const size = (width: 1 | 2 | 4): number => {
-    let value = 0;
-    for (let index = 1; index <= width; index++)
-      value = value * 256 + (bytes[position + index] ?? 0);
-    return value;
-  };
+  let heapBytes = 0;
+  const found = (problem: string): PackedLook => ({ problem, heapBytes });
   do {
-    const lead = bytes[position];
-    if (lead === undefined) return 'they end too early';
-    const top = open.at(-1);
-    const isKey = top !== undefined && top.isMap && top.left % 2 === 0;
-    if (isKey && !isText(lead)) return 'a key is no text';
+    if (position >= length) return found('they end too early');
+    const lead = bytes[position] as number;
+    const top = left.length - 1;
+    const isInMap = top >= 0 && (maps[top] as boolean);
+    const isKey = isInMap && (left[top] as number) % 2 === 0;
+    if (isKey && !isText(lead)) return found('a key is no text');
     // An absent field can only be the value of one.
-    if (lead === ABSENT && top?.isMap !== true) return 'they hold something beside JSON';
-    if (++nodes > bounds.nodes) return 'they hold too many values';
-    if (top !== undefined) top.left--;
-    const container = containerOf(lead, size);
-    if (container === undefined) {
-      const length = lengthOf(bytes, position, lead, size);
-      if (length === undefined) return 'they hold something beside JSON';
-      position += length;
-    } else {
-      position += container.header;
-      if (container.left > 0) {
-        if (open.length >= bounds.depth) return 'they are nested too deeply';
-        open.push({ left: container.left, isMap: container.isMap });
+    if (lead === ABSENT && !isInMap) return found('they hold something beside JSON');
+    if (++nodes > bounds.nodes) return found('they hold too many values');
+    if (top >= 0) (left[top] as number)--;
+    const header = headerOf(lead);
+    if (header > 0) {
+      if (position + header > length) return found('they end too early');
+      const isMap = lead <= 0x8f || lead >= 0xde;
+      const size =
+        header === 1 ? lead & 0x0f : numberAt(bytes, position + 1, (header - 1) as 2 | 4);
+      position += header;
+      heapBytes += isMap ? MAP + SLOT : ARRAY + SLOT;
+      // Each takes a byte at least: what cannot follow is not counted with.
+      if (size > length - position) return found('they end too early');
+      if (size > 0) {
+        if (left.length >= bounds.depth) return found('they are nested too deeply');
+        left.push(isMap ? 2 * size : size);
+        maps.push(isMap);
       }
+    } else {
+      const end = position + lengthOf(bytes, position, lead);
+      if (Number.isNaN(end)) return found('they hold something beside JSON');
+      if (end > length) return found('they end too early');
+      if (isText(lead)) {
+        heapBytes += TEXT + 2 * (end - position);
+        if (isKey) heapBytes += isDigit(bytes[firstOf(position, lead)] ?? 0) ? KEY + INDEX : KEY;
+        else heapBytes += SLOT;
+      } else heapBytes += lead >= 0xca && lead <= 0xd3 ? NUMBER + SLOT : SLOT;
+      position = end;
     }
-    if (position > bytes.length) return 'they end too early';
-    while (open.at(-1)?.left === 0) open.pop();
-  } while (open.length > 0);
-  return position === bytes.length ? undefined : 'something follows the value';
+    if (heapBytes > bounds.heapBytes) return found('they take far more memory than bytes');
+    while (left.length > 0 && left[left.length - 1] === 0) {
+      left.pop();
+      maps.pop();
+    }
+  } while (left.length > 0);
+  return position === length ? { heapBytes } : found('something follows the value');
 }
 
 /** What our own packer writes for a field that is undefined. */
@@ -59,34 +94,27 @@ const ABSENT = 0xd4;
 
 const isText = (lead: number): boolean =>
   (lead >= 0xa0 && lead <= 0xbf) || (lead >= 0xd9 && lead <= 0xdb);
+/** Where the first letter of a text is. */
+const firstOf = (position: number, lead: number): number =>
+  position + (lead <= 0xbf ? 1 : lead === 0xd9 ? 2 : lead === 0xda ? 3 : 5);
+const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39;
 
-function containerOf(
-  lead: number,
-  size: (width: 2 | 4) => number,
-): { header: number; left: number; isMap: boolean } | undefined {
-  if (lead >= 0x80 && lead <= 0x8f) return { header: 1, left: 2 * (lead & 0x0f), isMap: true };
-  if (lead >= 0x90 && lead <= 0x9f) return { header: 1, left: lead & 0x0f, isMap: false };
-  switch (lead) {
-    case 0xdc:
-      return { header: 3, left: size(2), isMap: false };
-    case 0xdd:
-      return { header: 5, left: size(4), isMap: false };
-    case 0xde:
-      return { header: 3, left: 2 * size(2), isMap: true };
-    case 0xdf:
-      return { header: 5, left: 2 * size(4), isMap: true };
-    default:
-      return undefined;
-  }
+/** Bytes before the first item of a container; 0 for what is none. */
+function headerOf(lead: number): 0 | 1 | 3 | 5 {
+  if (lead >= 0x80 && lead <= 0x9f) return 1;
+  if (lead === 0xdc || lead === 0xde) return 3;
+  return lead === 0xdd || lead === 0xdf ? 5 : 0;
 }
 
-/** Bytes of a value that holds no other, its lead included; `undefined` for what is not JSON. */
-function lengthOf(
-  bytes: Uint8Array,
-  position: number,
-  lead: number,
-  size: (width: 1 | 2 | 4) => number,
-): number | undefined {
+/** 0 for bytes that are not there. */
+function numberAt(bytes: Uint8Array, position: number, width: 1 | 2 | 4): number {
+  let value = 0;
+  for (let index = 0; index < width; index++) value = value * 256 + (bytes[position + index] ?? 0);
+  return value;
+}
+
+/** Bytes of a value that holds no other, its lead included; NaN for what is not JSON. */
+function lengthOf(bytes: Uint8Array, position: number, lead: number): number {
   if (lead <= 0x7f || lead >= 0xe0) return 1;
   if (lead >= 0xa0 && lead <= 0xbf) return 1 + (lead & 0x1f);
   switch (lead) {
@@ -109,15 +137,15 @@ function lengthOf(
     case 0xd3:
       return 9;
     case 0xd9:
-      return 2 + size(1);
+      return 2 + numberAt(bytes, position + 1, 1);
     case 0xda:
-      return 3 + size(2);
+      return 3 + numberAt(bytes, position + 1, 2);
     case 0xdb:
-      return 5 + size(4);
+      return 5 + numberAt(bytes, position + 1, 4);
     case ABSENT:
       // The one extension our own packer writes: an absent field.
-      return bytes[position + 1] === 0 && bytes[position + 2] === 0 ? 3 : undefined;
+      return bytes[position + 1] === 0 && bytes[position + 2] === 0 ? 3 : NaN;
     default:
-      return undefined;
+      return NaN;
   }
 }

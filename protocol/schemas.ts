@@ -1,3 +1,4 @@
+import { ERROR_CAUSES, ERROR_MESSAGE_CHARS, ERROR_STACK_CHARS } from './error-record.ts';
 import type { HostServiceName } from './host-services.ts';
 import type { JsonObject } from './json.ts';
 import type { RetryPolicy } from './model.ts';
@@ -28,7 +29,7 @@ const ANY_OBJECT = { type: 'object' } as const;
 const failure = {
   type: 'object',
   properties: {
-    message: TEXT,
+    message: { type: 'string', maxLength: 16_384 },
     code: NAME,
     status: { type: 'integer', minimum: 100, maximum: 599 },
     providerRetryAfterMs: { type: 'number', exclusiveMinimum: 0 },
@@ -38,18 +39,22 @@ const failure = {
   additionalProperties: false,
 } as const;
 
-const errorRecord = {
-  type: 'object',
-  properties: {
-    name: NAME,
-    code: NAME,
-    message: TEXT,
-    stack: TEXT,
-    cause: ANY_OBJECT,
-  },
-  required: ['name', 'code', 'message'],
-  additionalProperties: false,
-} as const;
+/** As `toErrorRecord` makes it: bounded, with so many causes below it. */
+function errorRecordWith(causes: number): JsonObject {
+  return {
+    type: 'object',
+    properties: {
+      name: NAME,
+      code: NAME,
+      message: { type: 'string', maxLength: ERROR_MESSAGE_CHARS },
+      stack: { type: 'string', maxLength: ERROR_STACK_CHARS },
+      ...(causes === 0 ? {} : { cause: errorRecordWith(causes - 1) }),
+    },
+    required: ['name', 'code', 'message'],
+    additionalProperties: false,
+  };
+}
+const errorRecord = errorRecordWith(ERROR_CAUSES);
 
 /** A reason of one of some kinds that say it all, or of one of those that come with `why`. */
 function kindOf(

@@ -45,6 +45,8 @@ const BULK_FRAMES: ReadonlySet<string> = new Set(['events', 'call', 'ready']);
 export function decodeFrame(received: unknown): { frame: ToMain; bytes: number } {
   if (!(received instanceof Uint8Array)) violation('A thread may post bytes only.');
   if (!(received.buffer instanceof ArrayBuffer)) violation('A frame must not share its memory.');
+  // Its memory is reserved up to what it may grow to, whatever is in it.
+  if (isResizable(received.buffer)) violation('A frame must not be able to grow.');
   const bytes = received.byteLength;
   // A view of a few bytes brings its whole buffer with it.
   const brought = received.buffer.byteLength;
@@ -70,6 +72,11 @@ export function decodeFrame(received: unknown): { frame: ToMain; bytes: number }
     }
   }
   return { frame: value as ToMain, bytes };
+}
+
+/** Not yet among the types of our language level. */
+function isResizable(buffer: ArrayBuffer): boolean {
+  return (buffer as ArrayBuffer & { readonly resizable?: boolean }).resizable === true;
 }
 
 /**

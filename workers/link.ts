@@ -3,7 +3,7 @@
  * keeps calls behind the events posted before them, gives back the credit of model parts once
  * they are consumed. Knows nothing of turns. Owns the port.
  */
-import { pack, unpack } from '../protocol/codec.ts';
+import { mostHeapBytes, pack, unpackFrame } from '../protocol/codec.ts';
 import { toShortErrorRecord } from '../protocol/error-record.ts';
 import type { Port } from '../protocol/port.ts';
 import type { RpcCall, ToMain, ToMainOf, WorkerEvent } from '../protocol/to-main.ts';
@@ -37,14 +37,21 @@ export class FrameError extends Error {
 
 /**
  * Bytes of events gathered into one frame. Below main's bound on keys as well, since no key or
- * item takes less than a byte: events that pass alone pass together.
+ * item takes less than a byte; and what they take in memory is counted, too: events that pass
+ * alone pass together.
  */
 const BATCH_BYTES = 192 * 1024;
 /** What the envelope of an `events` frame takes at most. */
 const ENVELOPE_BYTES = 64;
 
 type Queued =
-  | { readonly kind: 'event'; readonly event: WorkerEvent; readonly bytes: number }
+  | {
+      readonly kind: 'event';
+      readonly event: WorkerEvent;
+      readonly bytes: number;
+      /** What main needs for it. */
+      readonly heapBytes: number;
+    }
   | { readonly kind: 'call'; readonly frame: Uint8Array }
   | { readonly kind: 'stopped'; readonly frame: Uint8Array };
 
@@ -90,8 +97,9 @@ export class Link {
   post(event: WorkerEvent): void {
     if (this.#isEnded) return;
     // As deep as it will be in its frame.
-    const bytes = packedForMain([[event]]).byteLength;
-    this.#queue.push({ kind: 'event', event, bytes });
+    const { packed, heapBytes } = packedForMain([[event]]);
+    const bytes = packed.byteLength;
+    this.#queue.push({ kind: 'event', event, bytes, heapBytes });
     this.#queuedBytes += bytes;
     // Without this, code that never lets a macrotask come would fill the queue without bound.
     if (this.#queuedBytes >= BATCH_BYTES) this.#flush();
@@ -113,7 +121,7 @@ export class Link {
 
   /** Modules are loaded. */
   announce(ready: Omit<ToMainOf<'ready'>, 'type'>): void {
-    this.#send(packedForMain({ type: 'ready', ...ready } satisfies ToMain));
+    this.#send(packedForMain({ type: 'ready', ...ready } satisfies ToMain).packed);
   }
 
   /** One `parts` frame is dealt with; its credit goes back with the next macrotask. */
@@ -196,9 +204,13 @@ export class Link {
   #takeBatch(): ToMain {
     const events: WorkerEvent[] = [];
     let bytes = 0;
+    let heapBytes = 0;
     for (const queued of this.#queue) {
       if (queued.kind !== 'event') break;
-      if (events.length > 0 && bytes + queued.bytes > BATCH_BYTES) break;
+      heapBytes += queued.heapBytes;
+      const isFull =
+        bytes + queued.bytes > BATCH_BYTES || heapBytes > mostHeapBytes(bytes + queued.bytes);
+      if (events.length > 0 && isFull) break;
       events.push(queued.event);
       bytes += queued.bytes;
     }
@@ -237,11 +249,14 @@ export function assertCallFits(name: string, values: readonly unknown[]): void {
 }
 
 /** Pack, and read back as main will: what a module made may be no data, too deep or too big. */
-function packedForMain(value: unknown): Uint8Array {
+function packedForMain(value: unknown): { packed: Uint8Array; heapBytes: number } {
   let packed: Uint8Array;
+  let heapBytes = 0;
   try {
     packed = pack(value);
-    if (packed.byteLength + ENVELOPE_BYTES <= MAX_FRAME_BYTES) unpack(packed);
+    if (packed.byteLength + ENVELOPE_BYTES <= MAX_FRAME_BYTES) {
+      heapBytes = unpackFrame(packed).heapBytes;
+    }
   } catch (cause) {
     throw new FrameError('FRAME_NOT_DATA', `It cannot leave the thread: ${String(cause)}`, {
       cause,
@@ -253,5 +268,5 @@ function packedForMain(value: unknown): Uint8Array {
       `It takes ${packed.byteLength} bytes; one message out of the thread has at most ${MAX_FRAME_BYTES}.`,
     );
   }
-  return packed;
+  return { packed, heapBytes };
 }

@@ -1,11 +1,12 @@
 /** What stands at which address. Each request has a connection of its own, which ends with it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
+import { beyondBounds } from '../base/json-text.ts';
 import type { HttpStreams } from './http-streams.ts';
 import { failureOf, Operations } from './operations.ts';
 import type { OperationsOptions } from './operations.ts';
 import { RPC } from './rpc-peer.ts';
-import { rpcErrorOf } from './served-connection.ts';
+import { MAX_ASKED, rpcErrorOf } from './served-connection.ts';
 import type { Tell } from './tell.ts';
 
 const MAX_BODY_BYTES = 1_048_576;
@@ -141,6 +142,10 @@ async function rpc(
     const message = `A request has at most ${MAX_BODY_BYTES} bytes.`;
     json(response, 413, refused(null, RPC.request, message), { connection: 'close' });
     return;
+  }
+  if (beyondBounds(body, MAX_ASKED) !== undefined) {
+    const message = `A request has at most ${MAX_ASKED.values} values, ${MAX_ASKED.depth} deep.`;
+    return json(response, 400, refused(null, RPC.request, message));
   }
   let asked: { id?: unknown; method?: unknown; params?: unknown } | null;
   try {

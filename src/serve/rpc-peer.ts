@@ -10,6 +10,8 @@ import { isPlainObject } from '../../protocol/json.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
 import { newId } from '../base/ids.ts';
+import { beyondBounds } from '../base/json-text.ts';
+import type { JsonBounds } from '../base/json-text.ts';
 
 /** As JSON-RPC has it; `data` is an `OperationFailure` where there is one. */
 export interface RpcError {
@@ -31,6 +33,8 @@ export interface RpcPeerOptions {
   readonly output: Writable;
   /** Of one line of the other end, without its line end. */
   readonly maxLineBytes: number;
+  /** Values and nesting of a line, looked at before it is read. Default any. */
+  readonly maxLine?: JsonBounds;
   /** Answers a request. It may take its time: others are answered meanwhile. Never rejects. */
   onRequest?(method: string, params: unknown): Promise<{ result: unknown } | { error: RpcError }>;
   onNotification?(method: string, params: unknown): void;
@@ -184,6 +188,12 @@ export class RpcPeer {
     this.#line = '';
     this.#lineBytes = 0;
     if (line.trim() === '') return;
+    const { maxLine } = this.#options;
+    if (maxLine !== undefined && beyondBounds(line, maxLine) !== undefined) {
+      const text = `A line has at most ${maxLine.values} values, ${maxLine.depth} deep.`;
+      void this.#refuse(RPC.request, text);
+      return;
+    }
     let value: unknown;
     try {
       value = JSON.parse(line);

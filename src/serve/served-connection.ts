@@ -8,6 +8,8 @@ import type { RpcError } from './rpc-peer.ts';
 
 /** Of one line that somebody else sends. */
 const MAX_LINE_BYTES = 1_048_576;
+/** Of what somebody else asks: more than a message may hold, and far less than brackets can say. */
+export const MAX_ASKED = { depth: 1_000, values: 200_000 } as const;
 
 /** Serve a connection until it ends. Everything that was open on its behalf ends with it. */
 export function serveConnection(
@@ -17,6 +19,7 @@ export function serveConnection(
   const peer: RpcPeer = new RpcPeer({
     ...streams,
     maxLineBytes: MAX_LINE_BYTES,
+    maxLine: MAX_ASKED,
     onRequest: (method, params) => answer(operations, method, params),
   });
   const operations = new Operations(

@@ -1,6 +1,6 @@
 import type { SessionEvent, SessionHeader } from '../../protocol/session-events.ts';
 import type { Checkpoint, StoreAppend } from './store.ts';
-import { pack, unpack } from '../../protocol/codec.ts';
+import { pack, unpackFrame } from '../../protocol/codec.ts';
 import { StoreError } from '../../protocol/errors.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 import { isSessionEventType } from './event-shape.ts';
@@ -129,7 +129,11 @@ function encode(value: object): Uint8Array {
 function decode(body: Uint8Array, what: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = body[0] === JSON_OBJECT ? JSON.parse(new TextDecoder().decode(body)) : unpack(body);
+    // Written here: however much it takes, it was here before.
+    value =
+      body[0] === JSON_OBJECT
+        ? JSON.parse(new TextDecoder().decode(body))
+        : unpackFrame(body, Infinity).value;
   } catch (error) {
     throw new StoreError('STORE_CORRUPT', `${what} cannot be read.`, { cause: error });
   }

@@ -14,6 +14,7 @@ import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { frozenCopy, isPlainObject } from '../../protocol/json.ts';
 import { assertOptions } from '../base/assert-options.ts';
 import { newId } from '../base/ids.ts';
+import { beyondBounds } from '../base/json-text.ts';
 import { LINES_FORMAT, LINES_VERSION } from './export-lines.ts';
 import { checkedHeader } from './header.ts';
 import { LogCheck } from './log-check.ts';
@@ -39,6 +40,8 @@ export interface ImportOptions {
 
 /** Characters of one line. */
 const MAX_LINE = 64 * 1024 * 1024;
+/** Values of one line: some of a hundred bytes each, before any is made. */
+const MAX_VALUES = 2_000_000;
 /** Characters read before other work gets a turn; a line counts as some more. */
 const AT_A_TIME = 64 * 1024;
 const LINE_WEIGHT = 256;
@@ -206,6 +209,10 @@ class Import {
     const line = (this.#line === 1 ? text.replace(/^\uFEFF/, '') : text).trim();
     if (line === '') return undefined;
     if (/[\n\r]/.test(line)) return this.#refuse('it is more than one line');
+    // An event is one level down at most, and its line is looked at before it is read.
+    const beyond = beyondBounds(line, { depth: MAX_EVENT_DEPTH + 1, values: MAX_VALUES });
+    if (beyond === 'depth') return this.#refuse('it is nested too deeply');
+    if (beyond === 'values') return this.#refuse(`it has more than ${MAX_VALUES} values`);
     let value: unknown;
     try {
       value = JSON.parse(line);

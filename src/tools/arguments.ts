@@ -1,3 +1,4 @@
+import { beyondBounds } from '../base/json-text.ts';
 import { deepFreeze } from '../../protocol/json.ts';
 import type { Json } from '../../protocol/json.ts';
 
@@ -9,6 +10,8 @@ export interface ParsedArguments {
 
 const MAX_DEPTH = 128;
 const MAX_VALUES = 50_000;
+const TOO_DEEP = `they are nested more than ${MAX_DEPTH} levels deep`;
+const TOO_MANY = `they hold more than ${MAX_VALUES} values`;
 
 /**
  * Read the raw arguments of a call. Empty text is an object without properties. Of a key that is
@@ -16,6 +19,11 @@ const MAX_VALUES = 50_000;
  */
 export function parseArguments(raw: string): ParsedArguments {
   if (raw.trim() === '') return { args: deepFreeze({}) };
+  // Counted a value twice at most: what is within the bounds is let through.
+  const beyond = beyondBounds(raw, { depth: MAX_DEPTH, values: 2 * MAX_VALUES + 2 });
+  if (beyond !== undefined) {
+    return { args: raw, problem: beyond === 'depth' ? TOO_DEEP : TOO_MANY };
+  }
   const root: { args: Json } = { args: null };
   try {
     root.args = JSON.parse(raw) as Json;
@@ -36,11 +44,11 @@ function problemOf(root: { readonly args: Json }): string | undefined {
   let level: unknown[] = [root];
   let values = 0;
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return `they are nested more than ${MAX_DEPTH} levels deep`;
+    if (depth > MAX_DEPTH) return TOO_DEEP;
     const next: unknown[] = [];
     for (const container of level as Record<string, unknown>[]) {
       for (const key of Object.keys(container)) {
-        if (++values > MAX_VALUES) return `they hold more than ${MAX_VALUES} values`;
+        if (++values > MAX_VALUES) return TOO_MANY;
         const item = container[key];
         if (typeof item === 'object' && item !== null) next.push(item);
         else if (typeof item === 'number') {

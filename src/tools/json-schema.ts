@@ -14,6 +14,10 @@ export const MAX_SCHEMA_VALUES = 100_000;
 /** Where a walk gives up. */
 const MAX_NODES = 2 * MAX_SCHEMA_VALUES;
 
+/** Violations that are told. */
+const MAX_TOLD = 200;
+const SHOWN_CHARS = 64;
+
 const CONSTRAINTS = [
   'type',
   'oneOf',
@@ -151,7 +155,7 @@ class SchemaWalk {
       for (const key of Reflect.ownKeys(value)) {
         if (typeof key === 'symbol') this.#report(place, 'has a key that is a symbol');
         else if (!Object.prototype.propertyIsEnumerable.call(value, key)) {
-          this.#report(place, `has a key "${key}" that is not enumerable`);
+          this.#report(place, `has a key "${shown(key)}" that is not enumerable`);
         } else node.set(key, readOr(value, key, UNREADABLE));
       }
       return node;
@@ -165,7 +169,7 @@ class SchemaWalk {
   #checkKeywords(node: SchemaNode, place: Place): void {
     for (const key of node.keys()) {
       if (!CONSTRAINTS.includes(key) && !ANNOTATIONS.includes(key)) {
-        this.#report(place, `has the unsupported keyword "${key}"`);
+        this.#report(place, `has the unsupported keyword "${shown(key)}"`);
       }
     }
   }
@@ -234,7 +238,8 @@ class SchemaWalk {
         this.#report(inside, 'must be a list of strings');
       } else {
         for (const name of new Set(names as string[])) {
-          if (!properties.has(name)) this.#report(inside, `names "${name}", which is no property`);
+          if (!properties.has(name))
+            this.#report(inside, `names "${shown(name)}", which is no property`);
         }
       }
     }
@@ -264,6 +269,7 @@ class SchemaWalk {
   }
 
   #report(place: Place, what: string): void {
+    if (this.violations.length >= MAX_TOLD) return;
     this.violations.push(`${placeOf(place, 'the schema')} ${what}`);
   }
 }
@@ -303,6 +309,8 @@ function denseItems(value: unknown): readonly unknown[] | undefined {
     return undefined;
   }
 }
+
+const shown = (key: string): string => key.slice(0, SHOWN_CHARS);
 
 function list(words: readonly string[]): string {
   return words.map((word) => `"${word}"`).join(', ');

@@ -3,13 +3,16 @@
  * checked by our own walk, whoever it is from, so that it means the same for every tool: a
  * function's, a module's, the one that takes a child's structured result. Ajv comes in for what
  * lies beyond the subset, on main, and only for schemas that a host registered: it trusts a
- * schema as it trusts code. Nothing a thread says is ever compiled, and none of its patterns run.
+ * schema as it trusts code, and not the values that are held against it, which a model wrote:
+ * where those could keep main busy, a check has its time. Nothing a thread says is ever compiled,
+ * and none of its patterns run.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import { withinTime } from '../base/within-time.ts';
 import { schemaViolations, validateJson } from './json-schema.ts';
 import { nameOf, withArticle } from './json-type.ts';
 import { placeOf, within } from './place.ts';
@@ -29,6 +32,12 @@ const ajv = new Ajv2020({
   logger: false,
 });
 
+/** For how long one value may be held against a schema, in milliseconds of wall time. */
+const CHECK_MS = 250;
+/** Keywords that compare each with each, match a text, or lead to wherever the value leads. */
+const COSTLY = /"(?:pattern|patternProperties|uniqueItems|contains|\$ref|\$dynamicRef)":/;
+/** Parts of a value from which on any schema may be costly. */
+const LARGE = 1_000;
 const MAX_COMPILED = 256;
 const MAX_DESCRIBED = 100;
 const compiled = new Map<string, ValidateFunction>();
@@ -60,13 +69,32 @@ export function compileCheck(schema: JsonObject, owner: string): ValueCheck {
     compiled.delete(oldest);
   }
   const run = validate;
+  const isCostly = COSTLY.test(key);
   return (value) => {
-    if (run(value)) return [];
+    const isValid =
+      isCostly || isLarge(value) ? withinTime(CHECK_MS, () => run(value)) : { value: run(value) };
+    if (isValid === undefined) return [TOO_MUCH];
+    if (isValid.value) return [];
     const errors = (run.errors ?? []).slice(0, MAX_DESCRIBED);
     run.errors = null;
     // Told once per place; a failed branch of a union says the same as its sibling.
     return [...new Set(errors.map(describe))];
   };
+}
+
+const TOO_MUCH = `the value took more than ${CHECK_MS} ms to check: make it smaller`;
+
+function isLarge(value: unknown): boolean {
+  const open: unknown[] = [value];
+  for (let seen = 0; open.length > 0;) {
+    const next = open.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    for (const part of Object.values(next)) {
+      if (++seen > LARGE) return true;
+      open.push(part);
+    }
+  }
+  return false;
 }
 
 /**

@@ -14,6 +14,16 @@ type Task =
 const ANYTHING: Schema = {};
 
 /**
+ * Comparisons of one check, some tens of milliseconds of main: a value of many parts, each of them
+ * held against many alternatives, is more than a sender may ask for.
+ */
+const MAX_STEPS = 300_000;
+/** Violations that are told; whoever reads them has more than enough with these. */
+const MAX_TOLD = 200;
+const MAX_LISTED = 20;
+const LISTED_CHARS = 200;
+
+/**
  * Everything that keeps a value from being an instance of a schema of the enforced subset.
  * Empty: it is one. What is no lossless JSON is no instance either; a property that is
  * `undefined` counts as absent.
@@ -25,17 +35,23 @@ export function validateJson(schema: JsonObject, value: unknown): string[] {
   const violations: Sink = [];
   const open = new Set<object>();
   const tasks: Task[] = [{ schema, value, place: undefined, sink: violations }];
+  let steps = 0;
   for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) {
+    steps += 'schema' in task ? stepsOf(task.schema) : 1;
+    if (steps > MAX_STEPS) return [...violations, `${placeOf(undefined)} is too much to check`];
     if ('leave' in task) open.delete(task.leave);
     else if ('choose' in task) {
       const matches = task.choose.filter((sink) => sink.length === 0).length;
       if (matches !== 1) {
         const count = matches === 0 ? 'none' : `${matches}`;
-        task.sink.push(
-          `${placeOf(task.place)} must match exactly one of ${task.choose.length} schemas ` +
-            `and matches ${count}`,
+        tell(
+          task.sink,
+          task.place,
+          `must match exactly one of ${task.choose.length} schemas and matches ${count}`,
         );
-        if (matches === 0) for (const sink of task.choose) task.sink.push(...sink.slice(0, 1));
+        if (matches === 0) {
+          for (const sink of task.choose.slice(0, MAX_TOLD)) task.sink.push(...sink.slice(0, 1));
+        }
       }
     } else {
       const next = check(task, open);
@@ -45,11 +61,43 @@ export function validateJson(schema: JsonObject, value: unknown): string[] {
   return violations;
 }
 
+/** About the comparisons that one value costs with this schema, besides those of its parts. */
+function stepsOf(schema: Schema): number {
+  const many = (key: 'oneOf' | 'required'): number =>
+    (schema[key] as readonly unknown[] | undefined)?.length ?? 0;
+  return 1 + many('oneOf') + many('required');
+}
+
+function tell(sink: Sink, place: Place, what: string): void {
+  if (sink.length < MAX_TOLD) sink.push(`${placeOf(place)} ${what}`);
+}
+
+/** The values of long lists, which are looked up once for each part of a value. */
+const lookups = new WeakMap<readonly unknown[], ReadonlySet<unknown>>();
+const SHORT = 16;
+
+function isOneOf(allowed: readonly unknown[], value: unknown): boolean {
+  if (allowed.length <= SHORT) return allowed.includes(value);
+  let set = lookups.get(allowed);
+  if (set === undefined) {
+    set = new Set(allowed);
+    lookups.set(allowed, set);
+  }
+  return set.has(value);
+}
+
+function listed(allowed: readonly unknown[]): string {
+  const more = allowed.length > MAX_LISTED ? ', …' : '';
+  return `${allowed.slice(0, MAX_LISTED).map(printed).join(', ')}${more}`;
+}
+
+const printed = (value: unknown): string => JSON.stringify(value).slice(0, LISTED_CHARS);
+
 /** Look at one value; what is left to look at is returned, in the order to do it. */
 function check(task: Extract<Task, { schema: unknown }>, open: Set<object>): Task[] {
   const { schema, value, place, sink } = task;
   const report = (what: string): Task[] => {
-    sink.push(`${placeOf(place)} ${what}`);
+    tell(sink, place, what);
     return [];
   };
   const branches = schema['oneOf'] as readonly Schema[] | undefined;
@@ -67,11 +115,11 @@ function check(task: Extract<Task, { schema: unknown }>, open: Set<object>): Tas
       return report(`must be ${withArticle(type)}, not ${nameOf(value)}`);
     }
     const allowed = schema['enum'] as readonly unknown[] | undefined;
-    if (allowed !== undefined && !allowed.includes(value)) {
-      return report(`must be one of ${allowed.map((item) => JSON.stringify(item)).join(', ')}`);
+    if (allowed !== undefined && !isOneOf(allowed, value)) {
+      return report(`must be one of ${listed(allowed)}`);
     }
     if (Object.hasOwn(schema, 'const') && schema['const'] !== value) {
-      return report(`must be ${JSON.stringify(schema['const'])}`);
+      return report(`must be ${printed(schema['const'])}`);
     }
     return [];
   }
@@ -111,7 +159,7 @@ function propertiesOf(value: object, { schema, place, sink }: ValueTask): Task[]
   const isClosed = schema['additionalProperties'] === false;
   const tasks: Task[] = [];
   const present = new Set<string>();
-  const problems: string[] = [];
+  const unknown: Place[] = [];
   for (const key of Reflect.ownKeys(value)) {
     if (typeof key === 'symbol' || !Object.prototype.propertyIsEnumerable.call(value, key)) {
       throw new NotJson('must have only enumerable keys that are strings');
@@ -122,13 +170,13 @@ function propertiesOf(value: object, { schema, place, sink }: ValueTask): Task[]
     const inside = within(place, key);
     if (Object.hasOwn(declared, key)) {
       tasks.push({ schema: declared[key]!, value: item, place: inside, sink });
-    } else if (isClosed) problems.push(`${placeOf(inside)} is not a known property`);
+    } else if (isClosed) unknown.push(inside);
     else tasks.push({ schema: ANYTHING, value: item, place: inside, sink });
   }
   for (const name of (schema['required'] as readonly string[] | undefined) ?? []) {
-    if (!present.has(name)) sink.push(`${placeOf(within(place, name))} is missing`);
+    if (!present.has(name)) tell(sink, within(place, name), 'is missing');
   }
-  sink.push(...problems);
+  for (const inside of unknown.slice(0, MAX_TOLD)) tell(sink, inside, 'is not a known property');
   return tasks;
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_DEPTH, MAX_NODES, pack, unpack } from '../../protocol/codec.ts';
+import { MAX_DEPTH, MAX_NODES, pack, unpack, unpackFrame } from '../../protocol/codec.ts';
 import type { Json } from '../../protocol/json.ts';
 
 function nested(depth: number): Json {
@@ -8,6 +8,7 @@ function nested(depth: number): Json {
   for (let level = 0; level < depth; level++) value = [value];
   return value;
 }
+const many = (length: number, item: Json): Json[] => Array.from({ length }, () => item);
 const bytes = (...values: readonly number[]): Uint8Array => Uint8Array.from(values);
 
 describe('pack', () => {
@@ -70,7 +71,46 @@ describe('unpack', () => {
   it('refuses what has too many keys and items', () => {
     const many = Array.from({ length: MAX_NODES + 1 }, () => 0);
     expect(() => unpack(pack(many))).toThrow(/too many/);
-    expect(() => unpack(pack(many.map(() => ({}))))).toThrow(/too many/);
+    expect(() => unpack(pack(many.map(() => 'two')))).toThrow(/too many/);
+  });
+
+  it.each<[string, Json]>([
+    ['objects without keys', many(100_000, {})],
+    ['lists without items', many(100_000, [])],
+    ['objects that each have a number for a key', many(20_000, { 1000: null })],
+    ['such objects with keys of their own', many(20_000, { 1000: 1, 7: 2, 30: 3 })],
+  ])('refuses %s, which would take far more memory than bytes', (_, value) => {
+    expect(() => unpack(pack(value))).toThrow(/far more memory/);
+  });
+
+  it.each<[string, Json]>([
+    ['some objects without keys', many(10_000, {})],
+    ['some lists without items', many(15_000, [])],
+    ['rows', many(5_000, { id: 17, name: 'somebody', tags: ['a', 'b'], at: 1.5, open: true })],
+    ['an object by numbers', Object.fromEntries(many(2_000, 1).map((_, at) => [at, [at]]))],
+    ['objects by numbers', many(500, { 12: 'a', 1000: 'b', 4_999: 'c' })],
+  ])('takes %s', (_, value) => {
+    expect(unpack(pack(value))).toEqual(value);
+  });
+
+  it('gives a key that is a number no room for the numbers below it', () => {
+    const bytes = pack(many(4_000, { 1000: null }));
+    const read = (): unknown => unpackFrame(bytes, Infinity);
+    read();
+    const before = process.memoryUsage().heapTotal;
+    const kept = Array.from({ length: 8 }, read);
+    // 32 000 of them; a list of a thousand for each would be 256 MB.
+    expect(process.memoryUsage().heapTotal - before).toBeLessThan(100_000_000);
+    expect(kept).toHaveLength(8);
+  });
+
+  it('reads texts of every length and alphabet', () => {
+    for (const letter of ['a', 'é', '語', '😀', '\uFEFF']) {
+      for (const size of [0, 1, 7, 8, 23, 24, 25, 31, 32, 255, 256, 65_535, 65_536]) {
+        const value = { [letter.repeat(size)]: letter.repeat(size) };
+        expect(unpack(pack(value))).toEqual(value);
+      }
+    }
   });
 
   it.each<[string, Uint8Array]>([

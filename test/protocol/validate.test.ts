@@ -34,8 +34,17 @@ const failure = {
   providerRetryAfterMs: 5,
   requestId: 'r',
 };
-const error = { name: 'Error', code: 'UNKNOWN', message: 'no', stack: 'at', cause: {} };
+const error = {
+  name: 'Error',
+  code: 'UNKNOWN',
+  message: 'no',
+  stack: 'at',
+  cause: { name: 'Error', code: 'X', message: '' },
+};
 
+function caused(causes: number): object {
+  return causes === 0 ? error : { ...error, cause: caused(causes - 1) };
+}
 function nested(depth: number): unknown {
   let value: unknown = 1;
   for (let level = 0; level < depth; level++) value = { value };
@@ -85,6 +94,18 @@ describe('decodeFrame', () => {
     const shared = new Uint8Array(new SharedArrayBuffer(packed.byteLength));
     shared.set(packed);
     expect(() => decodeFrame(shared)).toThrow(violation);
+  });
+
+  it('refuses memory that may grow, which is reserved up to what it may grow to', () => {
+    const packed = pack({ type: 'ack', taken: 0 });
+    const Growing = ArrayBuffer as unknown as new (
+      bytes: number,
+      options: { maxByteLength: number },
+    ) => ArrayBuffer;
+    const large = new Growing(packed.byteLength, { maxByteLength: 2 ** 30 });
+    new Uint8Array(large).set(packed);
+    expect(() => decodeFrame(new Uint8Array(large))).toThrow(violation);
+    expect(() => decodeFrame(new Uint8Array(large, 0, packed.byteLength))).toThrow(violation);
   });
 
   it('refuses a small view of a large buffer', () => {
@@ -167,6 +188,14 @@ describe('decodeFrame', () => {
       { type: 'ready', tools: [{ name: 'a b', description: '', parameters: {} }] },
     ],
     ['a fault without an error', { type: 'fault' }],
+    ['a long error', { type: 'fault', error: { ...error, message: 'x'.repeat(5_000) } }],
+    [
+      'an error with a long stack',
+      { type: 'fault', error: { ...error, stack: 'x'.repeat(9_000) } },
+    ],
+    ['an error with a cause that is none', { type: 'fault', error: { ...error, cause: {} } }],
+    ['an error with five causes', { type: 'fault', error: caused(5) }],
+    ['a long failure', turnEnd({ kind: 'error', error: { ...failure, message: 'x'.repeat(2e4) } })],
   ])('refuses a frame with %s', (_, frame) => {
     const own = (frame as { bytes?: Uint8Array } | null)?.bytes;
     expect(() => decodeFrame(own ?? pack(frame))).toThrow(violation);

@@ -50,13 +50,16 @@ describe('the id of a request', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ id: JSON.parse(id) as unknown });
   });
 
-  it('is answered also when what it asks with is very deep', async () => {
+  it('is not looked for when what it asks with is very deep, or has very many values', async () => {
     await using s = await serving();
     const deep = `${'['.repeat(DEEP)}${']'.repeat(DEEP)}`;
-    const asked = `{"id":1,"method":"metrics","params":{"a":${deep}}}`;
-    const answer = await get(s.server, '/rpc', { method: 'POST', body: asked });
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.body)).toMatchObject({ id: 1, error: { code: -32_602 } });
+    const many = `[${'{},'.repeat(200_000)}{}]`;
+    for (const value of [deep, many]) {
+      const asked = `{"id":1,"method":"metrics","params":{"a":${value}}}`;
+      const answer = await get(s.server, '/rpc', { method: 'POST', body: asked });
+      expect(answer.status).toBe(400);
+      expect(JSON.parse(answer.body)).toMatchObject({ id: null, error: { code: -32_600 } });
+    }
   });
 });
 

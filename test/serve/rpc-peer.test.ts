@@ -39,6 +39,8 @@ describe('a connection', () => {
     ['no JSON', 'garbage\n', -32_700],
     ['a batch', `[${ask(1).trim()}]\n`, -32_600],
     ['a number', '42\n', -32_600],
+    ['brackets', `${'['.repeat(1e6)}\n`, -32_600],
+    ['very many values', `{"params":[${'{},'.repeat(250_000)}1]}\n`, -32_600],
     ['no method', '{"jsonrpc":"2.0","id":1}\n', -32_600],
     ['an id that is none', '{"jsonrpc":"2.0","id":{},"method":"metrics"}\n', -32_600],
   ])('answers %s with an error, and goes on', async (_, line, code) => {

@@ -99,6 +99,8 @@ describe('importing sessions', () => {
     ['two lines at once', (lines) => [lines.join('')], /Line 1 .*more than one line/],
     ['a list', at(3, []), /Line 4 .*no object/],
     ['what is nothing known', at(3, { note: 1 }), /Line 4 .*no header, no event/],
+    ['a line of brackets', at(3, '['.repeat(2 ** 20)), /Line 4 .*nested too deeply/],
+    ['a line of empty objects', at(3, `[${'{},'.repeat(2e6)}{}]`), /Line 4 .*2000000 values/],
     ['a line that is too long', at(3, 'x'.repeat(2 ** 26 + 1)), /Line 4 .*characters/],
     [
       'an event that is too deep',

@@ -25,6 +25,9 @@ describe('a child whose thread', () => {
     ['posts bytes that it can still change', 'shared'],
     ['posts a frame of 2 MiB', 'huge'],
     ['posts noise', 'noise'],
+    ['posts bytes that may grow to 1 GiB', 'growing'],
+    ['tells of a long error', 'long-error'],
+    ['posts keys of prototypes', 'polluting'],
     ['says twice that it is ready', 'ready-again'],
     ['says that it stopped without being asked', 'stopped-unasked'],
     ['forges a call that reads a property', 'get'],
@@ -42,7 +45,18 @@ describe('a child whose thread', () => {
     expect(failed.stopReason).toBe('error');
     expect(failed.diagnostic).toMatch(/^PROTOCOL_VIOLATION: /);
     expect(real.harness.agents.list()).toEqual([real.host]);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
     // The next child of the same entry is served as if nothing had happened.
+    expect(textOfResult(await real.delegate('still here'))).toBe('still here');
+  });
+
+  it.each([
+    ['150 000 empty objects', 'many-empty'],
+    ['60 000 objects with a key for which others make a list', 'number-keys'],
+  ])('posts a frame of %s is ended before they are made', async (_, what) => {
+    await using real = await hostileHarness(what);
+    const failed = await real.delegate('anything', hostile);
+    expect(failed.diagnostic).toBe('PROTOCOL_VIOLATION: A frame could not be decoded.');
     expect(textOfResult(await real.delegate('still here'))).toBe('still here');
   });
 
