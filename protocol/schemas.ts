@@ -26,10 +26,12 @@ const COUNT = { type: 'integer', minimum: 0 } as const;
 const NUMBERED = { type: 'integer', minimum: 1, maximum: 0x0fff_fffe } as const;
 const ANY_OBJECT = { type: 'object' } as const;
 
+/** Of words of ours and of a provider's, both cut before. */
+const FAILURE_MESSAGE_CHARS = 16_384;
 const failure = {
   type: 'object',
   properties: {
-    message: { type: 'string', maxLength: 16_384 },
+    message: { type: 'string', maxLength: FAILURE_MESSAGE_CHARS },
     code: NAME,
     status: { type: 'integer', minimum: 100, maximum: 599 },
     providerRetryAfterMs: { type: 'number', exclusiveMinimum: 0 },

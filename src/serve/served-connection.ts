@@ -9,7 +9,9 @@ import type { RpcError } from './rpc-peer.ts';
 /** Of one line that somebody else sends. */
 const MAX_LINE_BYTES = 1_048_576;
 /** Of what somebody else asks: more than a message may hold, and far less than brackets can say. */
-export const MAX_ASKED = { depth: 1_000, values: 200_000 } as const;
+const MAX_VALUES = 200_000;
+const MAX_DEPTH = 1_000;
+export const MAX_ASKED = { depth: MAX_DEPTH, values: MAX_VALUES } as const;
 
 /** Serve a connection until it ends. Everything that was open on its behalf ends with it. */
 export function serveConnection(

@@ -56,7 +56,8 @@ const NO_CODES: ReadonlySet<string> = new Set(
     'TERM',
     'GET',
   ].concat(
-    ['SIGINT', 'SIGTERM', 'NO_COLOR', 'ERR_WORKER_OUT_OF_MEMORY'],
+    ['SIGINT', 'SIGTERM', 'NO_COLOR'],
+    ['ERR_WORKER_OUT_OF_MEMORY', 'ERR_SCRIPT_EXECUTION_TIMEOUT'],
     ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   ),
 );

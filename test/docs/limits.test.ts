@@ -39,6 +39,9 @@ function constant(path: string, name: string): number {
     .reduce((a, b) => a - b);
 }
 
+const TIME_ROW = 'time to check a value against a schema beyond the subset of `outputSchema`';
+const ERROR_ROW = 'the message, and the stack, of an error that a thread tells';
+const ASKED_ROW = 'values in a line, or in the body of a request';
 /** Rows whose number stands in one file, under one name. */
 const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[] = [
   [
@@ -56,6 +59,14 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['nesting of the arguments of a call', 'src/tools/arguments.ts', 'MAX_DEPTH'],
   ['values in an `outputSchema`', 'src/tools/json-schema.ts', 'MAX_SCHEMA_VALUES'],
   ['the result of a tool in a module', 'protocol/to-main.ts', 'MAX_FRAME_BYTES'],
+  ['comparisons of a value with a schema', 'src/tools/validate-json.ts', 'MAX_STEPS'],
+  [TIME_ROW, 'src/tools/validate-arguments.ts', 'CHECK_MS'],
+  [TIME_ROW, 'src/tools/validate-arguments.ts', 'LARGE'],
+  ['faults of a value, or of a schema, that are told', 'src/tools/json-schema.ts', 'MAX_TOLD'],
+  ['faults of a value, or of a schema, that are told', 'src/tools/validate-json.ts', 'MAX_TOLD'],
+  ['one line of an import', 'src/session/import-lines.ts', 'MAX_VALUES'],
+  [ASKED_ROW, 'src/serve/served-connection.ts', 'MAX_VALUES'],
+  [ASKED_ROW, 'src/serve/served-connection.ts', 'MAX_DEPTH'],
   [
     'messages that one call in a module adds with `deferContext`',
     'workers/tool-body.ts',
@@ -76,6 +87,10 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['one frame to the main thread', 'protocol/to-main.ts', 'MAX_FRAME_BYTES'],
   ['nesting of a frame', 'protocol/codec.ts', 'MAX_DEPTH'],
   ['values in a frame', 'protocol/codec.ts', 'MAX_NODES'],
+  ['what a frame takes in memory', 'protocol/codec.ts', 'HEAP_BYTES'],
+  [ERROR_ROW, 'protocol/error-record.ts', 'ERROR_MESSAGE_CHARS'],
+  [ERROR_ROW, 'protocol/error-record.ts', 'ERROR_STACK_CHARS'],
+  ['the message of a failure that a thread tells', 'protocol/schemas.ts', 'FAILURE_MESSAGE_CHARS'],
   ['frames without credit, within 100 ms', 'src/worker-host/link.ts', 'FLOOD_FRAMES'],
   ['calls that a thread has open', 'src/worker-host/link.ts', 'MAX_OPEN_CALLS'],
   ['what a thread prints', 'src/worker-host/captured-output.ts', 'KEPT_BYTES'],
