@@ -228,7 +228,7 @@ export async function buildHarness(
   const { durability = 'full', workers = {}, defaultModel } = options;
   const logger = containedLogger(options.logger ?? silentLogger);
   const limits = resolveLimits(options.limits);
-  const { maxDepth, stopGraceMs } = limits;
+  const { maxDepth, maxLiveChildren, maxTotalChildren, stopGraceMs } = limits;
   const models = new ModelRoutes(options.models);
   const tools = new ToolRegistry({ toolOrder: options.toolOrder });
   for (const tool of options.tools ?? []) tools.register(tool);
@@ -294,6 +294,8 @@ export async function buildHarness(
     listing,
     logger,
     maxDepth,
+    maxLiveChildren,
+    maxTotalChildren,
     ...times,
   });
   const jobs: Jobs = new Jobs({

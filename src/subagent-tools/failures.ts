@@ -1,10 +1,13 @@
 /** What a model is told of a call that was refused: what happened, and what it can do next. */
 import { HarnessError, SubagentDepthError } from '../../protocol/errors.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
+import { NoPlaceError } from '../subagents/places.ts';
 
 type Advice = Readonly<Partial<Record<ErrorCode, string>>>;
 
 const ENDING = 'You are being ended yourself: finish with what you have.';
+
+const FINAL = 'Do the task yourself.';
 
 /** For a start. */
 export const START_ADVICE: Advice = {
@@ -65,7 +68,8 @@ export function withAdvice(error: unknown, headline: string, advice: Advice): un
       { cause: error },
     );
   }
-  const next = advice[error.code];
+  const isFinal = error instanceof NoPlaceError && error.isFinal;
+  const next = isFinal ? FINAL : advice[error.code];
   return new HarnessError(
     error.code,
     [headline, error.message, ...(next === undefined ? [] : [next])].join(' '),

@@ -1,5 +1,6 @@
 /** How a continuable child is started: from the caller's spec to a task that is accepted and kept. */
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
+import type { UserMessage } from '../../protocol/content.ts';
 import type { MessageId, SessionId } from '../../protocol/ids.ts';
 import { SessionId as sessionId } from '../../protocol/ids.ts';
 import { losslessCopy } from '../../protocol/json.ts';
@@ -16,6 +17,7 @@ import { childMeta, childOptions, composeChild, readableMessage } from './child-
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
 import type { ContinuableDescriptor } from './descriptor.ts';
+import type { Place, Places } from './places.ts';
 import type { ContinuableCreateSpec, SubagentProvider, SubagentStartRequest } from './provider.ts';
 import type { ProviderRegistry } from './registry.ts';
 import type { Setups } from './setup.ts';
@@ -46,6 +48,7 @@ export interface ContinuableContext {
   readonly providers: ProviderRegistry;
   readonly setups: Setups;
   readonly maxDepth: number | undefined;
+  readonly places: Places;
 }
 
 const NAME_CHARS = 256;
@@ -94,18 +97,15 @@ export async function startContinuable(
   given: ContinuableStartSpec,
 ): Promise<ContinuableStart> {
   const spec = checkedSpec(given);
-  const { activations, providers, maxDepth } = context;
+  const { activations, maxDepth } = context;
   const { label, provider, signal, request } = spec;
   const { parent, persona, toolFilter } = request;
   const message = readableMessage(request.prompt);
   assertParent(activations, parent, 'has children');
-  const sessions = persistence(activations);
+  persistence(activations);
   if (request.maxDepth !== undefined) assertMaxDepth(request.maxDepth);
   const childId = sessionId(spec.childId ?? newId());
-  const { agents } = activations.services;
-  const isLive = (): boolean =>
-    agents.get(childId) !== undefined || sessions.get(childId) !== undefined;
-  if (isLive()) throw duplicate(childId);
+  if (isLive(activations, childId)) throw duplicate(childId);
   const depth = childDepth(parent, smaller(request.maxDepth, maxDepth));
   const agentOptions = childOptions(parent, request.agentOptions, depth);
   const descriptor = snapshotDescriptor({
@@ -121,6 +121,27 @@ export async function startContinuable(
   const { limits } = request;
   const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
   signal.throwIfAborted();
+  const place = context.places.take(parent, true);
+  try {
+    const messageId = await admitted(context, plan, message, place);
+    return { childId, messageId };
+  } catch (error) {
+    place.undo();
+    throw error;
+  }
+}
+
+/** The child has its place: make it, and give it its task. A rejection leaves nothing of it behind. */
+async function admitted(
+  context: ContinuableContext,
+  plan: Plan,
+  message: UserMessage,
+  place: Place,
+): Promise<MessageId> {
+  const { activations, providers } = context;
+  const { childId, parent, signal } = plan;
+  const { provider } = plan.descriptor;
+  const sessions = persistence(activations);
   // Data is all it can bring, so one that does not look at the signal is let go of.
   const prepare = preparationOf(providers, provider);
   const prepared = await activations.waitFor(parent, signal, () =>
@@ -138,9 +159,11 @@ export async function startContinuable(
       // taken by somebody who knows nothing of this lock.
       if (!(error instanceof ArgumentError)) throw error;
       const isTaken =
-        isLive() || (await activations.waitFor(parent, signal, () => sessions.isStored(childId)));
+        isLive(activations, childId) ||
+        (await activations.waitFor(parent, signal, () => sessions.isStored(childId)));
       throw isTaken ? duplicate(childId) : error;
     });
+    place.isOf(begun.agent);
     // From here to the acceptance there is no await. What happened since its publication, a drain
     // or an abort by a listener, is seen here, and the child goes again without a trace.
     try {
@@ -162,8 +185,11 @@ export async function startContinuable(
     await activations.end(activation, 'discard').catch(() => {});
     throw error;
   }
-  return { childId, messageId: message.id };
+  return message.id;
 }
+
+const isLive = ({ services: { agents, sessions } }: Activations, childId: SessionId): boolean =>
+  agents.get(childId) !== undefined || sessions?.get(childId) !== undefined;
 
 function begin(
   { activations, setups }: ContinuableContext,

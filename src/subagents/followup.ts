@@ -93,7 +93,7 @@ export async function followup(
  * @throws {SubagentError} (rejects) as `followup`; whatever else fails is its `NOT_RESUMABLE`
  */
 export async function resume(
-  { activations, setups }: ContinuableContext,
+  { activations, setups, places }: ContinuableContext,
   parent: Agent,
   childId: SessionId,
   signal: AbortSignal,
@@ -121,8 +121,9 @@ export async function resume(
   if (header.parentSession !== parent.id) throw notYours(childId, parent);
   const descriptor = descriptorOf(childId, events.slice(header.seedLength ?? 0));
   const { label, provider } = descriptor;
+  const place = places.take(parent, false);
   try {
-    return await activations.begin({
+    const activation = await activations.begin({
       childId,
       parent,
       provider,
@@ -139,7 +140,10 @@ export async function resume(
           },
         }),
     });
+    place.isOf(activation.agent);
+    return activation;
   } catch (error) {
+    place.undo();
     signal.throwIfAborted();
     if (error instanceof SubagentError) throw error;
     throw notResumable(childId, 'it could not be brought back', { isFinal: false, cause: error });

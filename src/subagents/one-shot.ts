@@ -10,7 +10,12 @@ import { copyOfObjectJsonSchema } from '../tools/json-schema.ts';
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
 import type { SubagentLifecycle } from './lifecycle.ts';
-import type { SubagentRun, SubagentStartRequest } from './provider.ts';
+import type {
+  ResolvedSubagentStartRequest,
+  SubagentRun,
+  SubagentStartRequest,
+} from './provider.ts';
+import type { Place, Places } from './places.ts';
 import type { RemoteRuns } from './remote-runs.ts';
 import type { ProviderRegistry } from './registry.ts';
 import { readResult } from './returned-result.ts';
@@ -28,6 +33,7 @@ export interface OneShotContext {
   assertAdmits(parent: Agent): void;
   /** Holds for every child, whatever its provider can do. */
   readonly maxDepth: number | undefined;
+  readonly places: Places;
 }
 
 /** Request fields that need a flag of the provider, in the order they are refused. */
@@ -80,12 +86,28 @@ export async function startOneShot(
   const prompt = copyOfPrompt(request.prompt);
   childDepth(parent, context.maxDepth);
 
-  const returned = await provider.start({
-    ...request,
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    prompt,
-    descriptor,
-  });
+  const place = context.places.take(parent, true);
+  try {
+    const resolved = {
+      ...request,
+      ...(outputSchema === undefined ? {} : { outputSchema }),
+      prompt,
+      descriptor,
+    };
+    return await publish(context, resolved, await provider.start(resolved), place);
+  } catch (error) {
+    place.undo();
+    throw error;
+  }
+}
+
+/** What a provider answered with: told of if it is a run, and else let go of. */
+async function publish(
+  context: OneShotContext,
+  { parent, descriptor: { provider: name, label } }: ResolvedSubagentStartRequest,
+  returned: SubagentRun,
+  place: Place,
+): Promise<SubagentRun> {
   const { id, localAgent, result, dispose, problem } = readRun(returned);
   if (problem !== undefined || dispose === undefined) {
     // Whatever it made, nobody else can let go of it.
@@ -102,6 +124,10 @@ export async function startOneShot(
       throw new SubagentError('UNAUTHORIZED', `The agent "${parent.id}" ended meanwhile.`);
     }
     context.remote.add(parent, { id, result, dispose });
+    // All that is known of it here: what it still holds after its result is its provider's.
+    whenSettled(result, place.free, place.free);
+  } else {
+    place.isOf(localAgent);
   }
   const isLocal = localAgent !== undefined;
   const end = context.lifecycle.start(parent, { provider: name, id, local: isLocal }, label);

@@ -35,6 +35,7 @@ import { startOneShot } from './one-shot.ts';
 import type { OneShotContext } from './one-shot.ts';
 import type { SubagentProvider, SubagentRun, SubagentStartRequest } from './provider.ts';
 import { reach } from './reach.ts';
+import { Places } from './places.ts';
 import { RemoteRuns } from './remote-runs.ts';
 import { ProviderRegistry } from './registry.ts';
 import type { ProviderEvents } from './registry.ts';
@@ -53,6 +54,9 @@ export interface SubagentRuntimeOptions {
   readonly logger: Logger;
   /** Cap on the depth of every child, whatever its provider; 0 forbids delegation. */
   readonly maxDepth?: number;
+  /** Caps on the children of one root, however deep and whoever runs them. Absent: none. */
+  readonly maxLiveChildren?: number | undefined;
+  readonly maxTotalChildren?: number | undefined;
   /**
    * How long a child is waited for whose parent ends, with some time on top; a run that is not
    * released by then is given up. Default 2 000 ms, as that of a harness.
@@ -140,6 +144,8 @@ export class SubagentRuntime {
     const remote = new RemoteRuns({ logger, clock, stopGraceMs });
     agents.onEnding?.((agent) => remote.endOf(agent));
     const lifecycle = new SubagentLifecycle(logger);
+    const { maxLiveChildren: maxLive, maxTotalChildren: maxTotal } = more;
+    const places = new Places({ agents, maxLive, maxTotal });
     const providers = new ProviderRegistry(logger);
     if (continuable !== undefined) {
       const { agents: live, sessions } = continuable;
@@ -147,7 +153,7 @@ export class SubagentRuntime {
       const activations = new Activations({ agents: live, sessions, admission, lifecycle, logger });
       live.onEnding((agent, pending) => endWith(activations, agent, pending));
       sessions?.onLoading((session, signal) => missedNotices(sessions, session, signal));
-      this.#continuable = { activations, providers, setups: this.#setups, maxDepth };
+      this.#continuable = { activations, providers, setups: this.#setups, maxDepth, places };
     }
     this.#context = {
       agents,
@@ -155,6 +161,7 @@ export class SubagentRuntime {
       providers,
       lifecycle,
       maxDepth,
+      places,
       assertAdmits: (parent) => this.#continuable?.activations.assertAdmits(parent),
     };
   }

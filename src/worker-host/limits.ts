@@ -182,10 +182,13 @@ export function turnBounds(
   own: AgentLimits,
   isChild: boolean,
 ): TurnBounds {
+  // Only what is absent is the harness's: what is given in its place is a limit, or refused.
+  const given = (name: keyof TurnBounds): Bound | undefined =>
+    own[name] !== undefined ? own[name] : isChild ? harness[name] : undefined;
   const time = (name: 'turnMs' | 'runMs' | 'cpuMs' | 'toolMs'): number | undefined =>
-    optional(own[name] ?? (isChild ? harness[name] : undefined), (ms) => duration(name, ms));
+    optional(given(name) as number | undefined, (ms) => duration(name, ms));
   const count = (name: 'steps' | 'outputBytes'): number | undefined => {
-    const most = own[name] ?? (isChild ? harness[name] : undefined);
+    const most = given(name);
     return most === undefined || most === 'unlimited' ? undefined : natural(name, most, 1);
   };
   return {

@@ -108,7 +108,8 @@ export class WorkerHost implements AgentHost {
   build(spec: AgentSpec): PreparedAgent {
     const { limits, clock, observers } = this.#options;
     const isChild = (spec.session.header.delegationDepth ?? 0) > 0;
-    const memory = memoryMb(spec.limits.memoryMb ?? limits.memoryMb);
+    const { memoryMb: ownMb = limits.memoryMb } = spec.limits;
+    const memory = memoryMb(ownMb);
     return new ThreadAgent({
       spec,
       limits: {

@@ -12,6 +12,7 @@ import { startContinuable } from '../../src/subagents/continuable.ts';
 import type { ContinuableContext } from '../../src/subagents/continuable.ts';
 import { drainDescendants } from '../../src/subagents/drain.ts';
 import { followup } from '../../src/subagents/followup.ts';
+import { Places } from '../../src/subagents/places.ts';
 import { SubagentLifecycle } from '../../src/subagents/lifecycle.ts';
 import { ProviderRegistry } from '../../src/subagents/registry.ts';
 import { Setups } from '../../src/subagents/setup.ts';
@@ -55,6 +56,7 @@ async function apart(lifecycle = new SubagentLifecycle(silentLogger)): Promise<A
     providers,
     setups: new Setups(),
     maxDepth: undefined,
+    places: new Places({ agents, maxLive: undefined, maxTotal: undefined }),
   };
   return {
     rt,

@@ -7,6 +7,7 @@ import { Activations } from '../../src/subagents/activations.ts';
 import { Admission } from '../../src/subagents/admission.ts';
 import { startContinuable } from '../../src/subagents/continuable.ts';
 import { followup } from '../../src/subagents/followup.ts';
+import { Places } from '../../src/subagents/places.ts';
 import { SubagentLifecycle } from '../../src/subagents/lifecycle.ts';
 import { ProviderRegistry } from '../../src/subagents/registry.ts';
 import { Setups } from '../../src/subagents/setup.ts';
@@ -225,7 +226,8 @@ describe('a follow-up to a resident child', () => {
     const providers = new ProviderRegistry(logger);
     providers.register(t.subagents.getProvider('spawn')!);
     const activations = new Activations(services);
-    const context = { activations, providers, setups: new Setups(), maxDepth: undefined };
+    const places = new Places({ agents, maxLive: undefined, maxTotal: undefined });
+    const context = { activations, providers, setups: new Setups(), maxDepth: undefined, places };
     const { childId } = await startContinuable(context, specOf(t.root));
     const child = agents.get(childId)!;
     const options = { source: USER, signal: new AbortController().signal };
