@@ -28,8 +28,10 @@ import { composed } from './composed.ts';
 import { Conversation } from './conversation.ts';
 import { CurrentThread } from './current-thread.ts';
 import { Ending } from './ending.ts';
+import type { RestartIntensity } from './limits.ts';
 import type { OpenTurn } from './open-turn.ts';
 import type { Residency } from './residency.ts';
+import { Restarts } from './restarts.ts';
 import type { ServedAgent } from './served-agent.ts';
 import { stallOf } from './stall.ts';
 import type { ThreadEnd } from './thread.ts';
@@ -39,6 +41,7 @@ import type { TurnLimits } from './turns.ts';
 
 export interface ThreadAgentLimits extends TurnLimits {
   readonly stopGraceMs: number;
+  readonly restarts: RestartIntensity | undefined;
 }
 
 export interface ThreadAgentOptions {
@@ -72,6 +75,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
   readonly #phase: Phase;
   readonly #thread: CurrentThread;
   readonly #turns: Turns;
+  readonly #restarts: Restarts;
   readonly #ending: Ending;
   /** Hooks that are being asked about its turn. */
   #asking = 0;
@@ -113,12 +117,16 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       },
       onSettled: () => this.#goOn(),
     });
+    // One task, and one answer: what is left of it by a thread that died is nobody's to go on with.
+    const isOneShot = spec.descriptor?.mode === 'one-shot';
+    this.#restarts = new Restarts(isOneShot ? undefined : limits.restarts, options.clock);
     this.#turns = new Turns({
       conversation: this.conversation,
       intake: this.#intake,
       thread: this.#thread,
       limits,
       clock: options.clock,
+      restarts: this.#restarts,
       isHeldUp: () => options.isHeldUp(this),
       exceeded: (limit) => this.cancel({ kind: 'limit', limit }, { keepInbox: true }),
       failed: (turn, error) => this.#tell(turn, error),
@@ -301,7 +309,8 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
     const wasOfTurn = this.#turns.lost(end);
     if (!wasOfTurn && error !== undefined && !this.isClosing && !residency.wasAskedToStop) {
       // An agent outlives its thread: what an interrupt left waiting goes on waiting for that.
-      if (this.status === 'running' && this.parkedBy === undefined) this.#intake.park('failure');
+      const isAtWork = this.status === 'running' && this.parkedBy === undefined;
+      if (isAtWork && !this.#restarts.died()) this.#intake.park('failure');
       this.#tell(undefined, error);
     }
     if (this.status !== 'running') return;

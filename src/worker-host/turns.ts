@@ -12,6 +12,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Conversation } from './conversation.ts';
 import type { CurrentThread } from './current-thread.ts';
 import type { OpenTurn } from './open-turn.ts';
+import type { Restarts } from './restarts.ts';
 import type { ThreadEnd } from './thread.ts';
 import type { TurnBounds } from './limits.ts';
 import { TurnDeadlines } from './turn-deadlines.ts';
@@ -27,6 +28,7 @@ export interface TurnsOptions {
   readonly thread: CurrentThread;
   readonly limits: TurnLimits;
   readonly clock: Clock;
+  readonly restarts: Restarts;
   /** See `TurnDeadlines`. */
   isHeldUp(): boolean;
   /** The agent is to be stopped, and what waits for it kept. */
@@ -103,19 +105,22 @@ export class Turns {
    * the end of a turn that did not stop in time may be heard of when its thread is ended already.
    */
   lost({ error }: ThreadEnd): boolean {
-    const { conversation, intake } = this.#options;
+    const { conversation, intake, restarts } = this.#options;
     const turn = conversation.open;
     const wasForced = this.#isForced;
     this.#isForced = false;
     if (turn === undefined) return wasForced;
     const reason = conversation.reasonOfDeath(turn, error);
-    // A crash parks what waits; a cancel did that already, unless something came after it.
+    // A crash parks what waits, unless that goes on in another thread; a cancel did that already,
+    // unless something came after it. A thread that was ended for a limit died of that.
+    const isOwnDeath = turn.cause === undefined || turn.cause.kind === 'limit';
+    const goesOn = isOwnDeath && restarts.died();
     if (turn.cause === undefined) {
-      intake.park('failure');
+      if (!goesOn) intake.park('failure');
       if (turn.isDeciding) intake.putBack();
     }
     conversation.close(reason);
-    this.#ended(turn.number, reason);
+    this.#ended(turn.number, reason, goesOn);
     return true;
   }
 
@@ -134,11 +139,12 @@ export class Turns {
     exceeded(limit);
   }
 
-  #ended(turn: number, reason: TurnEndReason): void {
+  #ended(turn: number, reason: TurnEndReason, goesOn = false): void {
     const { thread, intake, failed } = this.#options;
     this.clear();
     thread.residency?.turnEnded();
-    if (reason.kind === 'error' || reason.kind === 'blocked') intake.park('failure');
+    const hasFailed = reason.kind === 'error' || reason.kind === 'blocked';
+    if (hasFailed && !goesOn) intake.park('failure');
     if (reason.kind === 'error') failed(turn, reason.error);
   }
 }

@@ -116,6 +116,7 @@ export class WorkerHost implements AgentHost {
         ...turnBounds(limits, spec.limits, isChild),
         interruptGraceMs: limits.interruptGraceMs,
         stopGraceMs: limits.stopGraceMs,
+        restarts: limits.restarts,
       },
       clock,
       observers,

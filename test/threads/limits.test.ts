@@ -1,7 +1,8 @@
 /** Limits of a turn that only a real thread can pass: with its processor, and with what it posts. */
 import { describe, expect, it } from 'vitest';
-import { scriptedModel } from '../../dist/src/testing.js';
-import { fact, fixture, obedientModel, realHarness, task, textOfResult } from './real.ts';
+import { gate, scriptedModel } from '../../dist/src/testing.js';
+import { fact, fixture, lastText, obedientModel, realHarness, task, textOfResult } from './real.ts';
+import { until } from '../support/until.ts';
 
 describe('a child in a thread', () => {
   it('that computes is ended at the limit of its processor time, and others are not', async () => {
@@ -71,5 +72,35 @@ describe('a child in a thread', () => {
     // A frame has at most 1 MiB, and a part takes at least 60 bytes of it.
     expect(chunks).toBeLessThan((10_000 + 1_048_576) / 60);
     await run.dispose();
+  });
+
+  it('that dies goes on with what waits for it in another thread', async () => {
+    const held = gate();
+    const model = scriptedModel(async (request, call) => {
+      if (call.number === 1) await held.wait();
+      return lastText(request) === 'Die.'
+        ? { toolCalls: [{ name: 'exit', arguments: { code: 3 } }] }
+        : 'Still here.';
+    });
+    await using real = await realHarness({
+      models: { obedient: model },
+      limits: { restarts: { max: 1, withinMs: 60_000 } },
+    });
+    const { agents, subagents } = real.harness;
+    const { signal } = new AbortController();
+    const { childId } = await subagents.startContinuable({
+      provider: 'spawn',
+      label: 'worker',
+      signal,
+      request: { parent: real.host, prompt: 'Die.' },
+    });
+    const child = agents.get(childId)!;
+    await subagents.followup(real.host, childId, 'More.', { source: { kind: 'user' }, signal });
+    held.open();
+    await until(() => agents.get(childId) === undefined);
+    const ends = child.session.events.flatMap(({ type, data }) =>
+      type === 'turn/end' ? [data.reason.kind] : [],
+    );
+    expect(ends).toEqual(['error', 'completed']);
   });
 });
