@@ -38,7 +38,7 @@ import { sessionSummary } from './subagents/summary-projection.ts';
 import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
 import { workerEntry } from './worker-host/entry.ts';
-import { resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
+import { atMost, resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import type { ResolvedLimits } from './worker-host/limits.ts';
 import { processReadings } from './worker-host/process-readings.ts';
 import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
@@ -283,6 +283,7 @@ export async function buildHarness(
     clock,
     logger,
     stopGraceMs,
+    maxPending: atMost(limits.maxPending),
   });
   parts.watch?.(workerHost);
   const continuable = { agents, sessions };

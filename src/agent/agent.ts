@@ -43,7 +43,11 @@ export interface Agent {
   readonly options: AgentOptions;
   readonly status: AgentStatus;
   readonly inbox: InboxView;
-  /** One message, one later turn of its own, in order. Wakes an idle agent. */
+  /**
+   * One message, one later turn of its own, in order. Wakes an idle agent.
+   * @throws {SubagentError} `CAPACITY` when as many wait as `limits.maxPending` allows; also of
+   *   `steer` and `inject`
+   */
   followup(message: UserMessage): void;
   /** Joins the running turn at its next step, or opens a turn. Wakes an idle agent. */
   steer(message: UserMessage): void;

@@ -39,6 +39,8 @@ export interface HostAgentOptions {
   readonly scope: Scope;
   readonly observers: Emitter<AgentEvents>;
   readonly resumed: boolean;
+  /** See `IntakeOptions`. */
+  readonly maxPending: number;
   readonly onMessage?: OnMessage;
 }
 
@@ -72,6 +74,7 @@ export class HostAgent implements Agent, PreparedAgent {
       session: options.session,
       observers: options.observers,
       resumed: options.resumed,
+      maxPending: options.maxPending,
       onAccepted: () => this.#phase.set('running'),
       onWake: () => this.#run(),
       onSettled: () => {

@@ -58,6 +58,11 @@ export class Inbox implements InboxView {
     return this.#lists['next-turn'].length > 0 || this.#lists['next-step'].length > 0;
   }
 
+  /** How many wait, in both lists. */
+  get size(): number {
+    return this.#lists['next-turn'].length + this.#lists['next-step'].length;
+  }
+
   has(id: MessageId): boolean {
     return this.#find(id) !== undefined;
   }

@@ -3,6 +3,7 @@
  * going on by itself, and the wait for the commit. Synchronous up to the commit; the same for
  * an agent in a thread and for a host.
  */
+import { isNotice } from '../../protocol/content.ts';
 import type { UserMessage } from '../../protocol/content.ts';
 import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../../protocol/errors.ts';
@@ -24,6 +25,8 @@ export interface IntakeOptions {
   readonly observers: Emitter<AgentEvents>;
   /** What an earlier life left waiting stays until something waking comes. */
   readonly resumed: boolean;
+  /** Messages that may wait; `Infinity`: any number. */
+  readonly maxPending: number;
   /** A waking message was accepted: the agent is running from this line on. */
   onAccepted(): void;
   /** Its insertion is committed: it may be claimed. */
@@ -185,10 +188,12 @@ export class Intake {
   }
 
   /**
-   * @throws {SubagentError} `DRAINING` before the agent is published and once it is being ended
+   * @param isOwn what the agent's own work leaves there, which has a bound of its own
+   * @throws {SubagentError} `DRAINING` before the agent is published and once it is being ended;
+   *   `CAPACITY` when too many wait, unless it is its own or a notice of the runtime
    * @throws {ArgumentError} when a message of this id waits already
    */
-  accept(message: UserMessage, target: InboxTarget, wakes: boolean): void {
+  accept(message: UserMessage, target: InboxTarget, wakes: boolean, isOwn = false): void {
     const { agent, session } = this.#options;
     if (this.#state !== 'open' && (this.#state !== 'halted' || wakes)) throw this.#refusal();
     const problem = shapeProblem('user/message', message);
@@ -197,6 +202,7 @@ export class Intake {
         `The agent "${agent.id}" takes messages made by createUserMessage: ${problem}.`,
       );
     }
+    if (!isOwn && !isNotice(message.source)) this.#assertRoom();
     // Known as waking before observers run, which may look at the message or discard it.
     const parkings = this.#parkings;
     if (wakes) {
@@ -250,6 +256,16 @@ export class Intake {
     queueMicrotask(() => {
       if (this.#state === 'open') this.#options.onSettled();
     });
+  }
+
+  #assertRoom(): void {
+    const { agent, maxPending } = this.#options;
+    if (this.inbox.size < maxPending) return;
+    throw new SubagentError(
+      'CAPACITY',
+      `The agent "${agent.id}" takes no message now: ${this.inbox.size} wait for it, and ` +
+        `limits.maxPending is ${maxPending}.`,
+    );
   }
 
   #refusal(): SubagentError {

@@ -37,6 +37,8 @@ export interface MakingsOptions {
   readonly clock: Clock;
   /** How long an agent that ends waits for what its setup registered, in milliseconds. */
   readonly stopGraceMs: number;
+  /** Messages that may wait for an agent without a loop; `Infinity`: any number. */
+  readonly maxPending: number;
 }
 
 /** Where an agent comes from, besides what it is made with. */
@@ -125,6 +127,7 @@ export class Makings {
         scope,
         observers: this.#registries.observers,
         resumed: isStored,
+        maxPending: this.#options.maxPending,
         ...(onMessage === undefined ? {} : { onMessage }),
       });
       handle = await this.#publish(agent, session, scope, {});

@@ -26,7 +26,7 @@ export const SEND_ADVICE: Advice = {
     '`list_agents` shows the subagents you started; only to them can you send messages, not to ' +
     'those below them.',
   NOT_RESUMABLE: 'Start a new subagent for this work if it still has to be done.',
-  CAPACITY: 'Send it again once one of your subagents has finished.',
+  CAPACITY: 'Send it again later, once your subagents have done some of their work.',
   ACTIVATION_SETUP_REVOKED: 'Send it again.',
   DRAINING: ENDING,
   ACTIVATION_CLOSING: ENDING,
@@ -42,6 +42,7 @@ export const INTERRUPT_ADVICE: Advice = {
 export const REPORT_ADVICE: Advice = {
   PARENT_UNAVAILABLE:
     'Go on without it: your last message is handed over in any case, put it in there.',
+  CAPACITY: 'Go on without it, and put it into your last message.',
   UNAUTHORIZED: 'There is nobody to report to: put it into your last message.',
   DRAINING: ENDING,
   ACTIVATION_CLOSING: ENDING,

@@ -38,7 +38,7 @@ const MAX_REPORT_BYTES = MAX_ANSWER_BYTES;
  *
  * @throws {ArgumentError} (rejects) for content that is none or too large, or wrong options
  * @throws {SubagentError} (rejects) `DRAINING`, `UNAUTHORIZED`, `ACTIVATION_CLOSING`,
- *   `PARENT_UNAVAILABLE`
+ *   `PARENT_UNAVAILABLE`, `CAPACITY`
  * @throws {StoreError} (rejects) when it could not be kept, and was withdrawn
  * Whatever the signal was aborted with is passed on.
  */
@@ -77,6 +77,8 @@ export async function reportFrom(
     } else if (delivery === 'wakeup' || isQueued) parent.followup(message);
     else parent.steer(message);
   } catch (error) {
+    // It can be told later, if its parent reads on.
+    if (error instanceof SubagentError && error.code === 'CAPACITY') throw error;
     throw parentUnavailable(parentId, error);
   }
   await parent.session.committed();

@@ -222,8 +222,8 @@ export class SubagentRuntime {
    * has settled is brought back from the store. Resolves when the message is accepted and kept.
    *
    * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `ACTIVATION_CLOSING`,
-   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`; of a child that is brought back
-   *   also `CAPACITY` and `ACTIVATION_SETUP_REVOKED`
+   *   `UNAUTHORIZED`, `PERSISTENCE_UNAVAILABLE`, `NOT_RESUMABLE`, `CAPACITY`; of a child that is
+   *   brought back also `ACTIVATION_SETUP_REVOKED`
    * @throws {StoreError} when it could not be kept
    * @throws {ArgumentError} for content without text, or options that are not what they must be
    */
@@ -252,7 +252,7 @@ export class SubagentRuntime {
    * kept.
    *
    * @throws {SubagentError} `CONTINUATION_UNAVAILABLE`, `DRAINING`, `UNAUTHORIZED`,
-   *   `ACTIVATION_CLOSING`, `PARENT_UNAVAILABLE`
+   *   `ACTIVATION_CLOSING`, `PARENT_UNAVAILABLE`, `CAPACITY`
    * @throws {StoreError} when it could not be kept
    * @throws {ArgumentError} for content that is none, or has more than 900 000 bytes as JSON, and
    *   for options that are not what they must be

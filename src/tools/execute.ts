@@ -9,6 +9,9 @@ import type { FoundTool } from './definition.ts';
 import { aborted, admitContext, refusal, returned, thrown } from './results.ts';
 import type { ToolResult } from './results.ts';
 
+/** What one result may hold, as of a body in a thread. */
+const MAX_CONTEXTS = 100;
+
 /** One body to be run on main. */
 export interface BodyCall {
   readonly found: FoundTool & { kind: 'host' };
@@ -90,7 +93,9 @@ export function runBody(call: BodyCall): Execution {
     signal: controller.signal,
     // After the end there is no result left to belong to.
     deferContext(message) {
-      if (!isOver) contexts.push(admitContext(message));
+      if (isOver) return;
+      if (contexts.length === MAX_CONTEXTS) throw new TypeError('Too many contexts.');
+      contexts.push(admitContext(message));
     },
     concludeTurn() {
       concludesTurn = true;

@@ -201,6 +201,9 @@ export function turnBounds(
   };
 }
 
+/** `Infinity` for a bound that was taken away. */
+export const atMost = (most: Bound): number => (most === 'unlimited' ? Infinity : most);
+
 const optional = <T>(value: T | undefined, check: (value: T) => T): T | undefined =>
   value === undefined ? undefined : check(value);
 

@@ -42,6 +42,8 @@ import type { TurnLimits } from './turns.ts';
 export interface ThreadAgentLimits extends TurnLimits {
   readonly stopGraceMs: number;
   readonly restarts: RestartIntensity | undefined;
+  /** Messages that may wait; `Infinity`: any number. */
+  readonly maxPending: number;
 }
 
 export interface ThreadAgentOptions {
@@ -110,6 +112,7 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
       session: spec.session,
       observers,
       resumed: spec.resumed,
+      maxPending: limits.maxPending,
       onAccepted: () => this.#setPhase('running'),
       onWake: () => {
         // Idle: it was taken back, or parked, before it was committed.
@@ -195,6 +198,11 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   inject(message: UserMessage): void {
     this.#intake.accept(message, 'next-step', false);
+  }
+
+  /** As `inject`, for what a tool call of its own wants shown next. */
+  defer(message: UserMessage): void {
+    this.#intake.accept(message, 'next-step', false, true);
   }
 
   enqueue(message: UserMessage): void {

@@ -19,7 +19,7 @@ import { ToolDesk } from '../tools/desk.ts';
 import type { ToolResult } from '../tools/results.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import { AgentServices } from './agent-services.ts';
-import { MAX_DURATION_MS, memoryMb, turnBounds } from './limits.ts';
+import { MAX_DURATION_MS, atMost, memoryMb, turnBounds } from './limits.ts';
 import type { ResolvedLimits } from './limits.ts';
 import { Residency } from './residency.ts';
 import { ThreadAgent } from './thread-agent.ts';
@@ -117,6 +117,7 @@ export class WorkerHost implements AgentHost {
         interruptGraceMs: limits.interruptGraceMs,
         stopGraceMs: limits.stopGraceMs,
         restarts: limits.restarts,
+        maxPending: atMost(limits.maxPending),
       },
       clock,
       observers,
@@ -342,7 +343,7 @@ function deskPorts(
         // An agent that is being ended reads nothing more. An observer of the result, or of the
         // context before, may just have ended it.
         if (agent.isClosing) return;
-        agent.inject(createUserMessage(content, source));
+        agent.defer(createUserMessage(content, source));
       }
     },
   };

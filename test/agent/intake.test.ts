@@ -27,6 +27,7 @@ function taking({ resumed = false } = {}) {
     session,
     observers,
     resumed,
+    maxPending: Infinity,
     onAccepted: () => told.push('accepted'),
     onWake: () => told.push('wake'),
     onSettled: () => told.push('settled'),

@@ -67,11 +67,8 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['one line of an import', 'src/session/import-lines.ts', 'MAX_VALUES'],
   [ASKED_ROW, 'src/serve/served-connection.ts', 'MAX_VALUES'],
   [ASKED_ROW, 'src/serve/served-connection.ts', 'MAX_DEPTH'],
-  [
-    'messages that one call in a module adds with `deferContext`',
-    'workers/tool-body.ts',
-    'MAX_CONTEXTS',
-  ],
+  ['messages that one call adds with `deferContext`', 'workers/tool-body.ts', 'MAX_CONTEXTS'],
+  ['messages that one call adds with `deferContext`', 'src/tools/execute.ts', 'MAX_CONTEXTS'],
   [
     'values in the prompt of a start request',
     'src/subagents/start-request.ts',
