@@ -1,4 +1,5 @@
 import type { UserMessage } from '../../protocol/content.ts';
+import { ArgumentError } from '../../protocol/errors.ts';
 import type { CallId } from '../../protocol/ids.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ToolContext } from '../../protocol/tool.ts';
@@ -11,6 +12,9 @@ import type { ToolResult } from './results.ts';
 
 /** What one result may hold, as of a body in a thread. */
 const MAX_CONTEXTS = 100;
+
+const tooManyContexts = (): ArgumentError =>
+  new ArgumentError(`One call defers at most ${MAX_CONTEXTS} messages.`);
 
 /** One body to be run on main. */
 export interface BodyCall {
@@ -94,7 +98,7 @@ export function runBody(call: BodyCall): Execution {
     // After the end there is no result left to belong to.
     deferContext(message) {
       if (isOver) return;
-      if (contexts.length === MAX_CONTEXTS) throw new TypeError('Too many contexts.');
+      if (contexts.length === MAX_CONTEXTS) throw tooManyContexts();
       contexts.push(admitContext(message));
     },
     concludeTurn() {

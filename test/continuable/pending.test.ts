@@ -97,7 +97,7 @@ describe('what waits for an agent', () => {
       script: [{ toolCalls: [{ name: 'note', arguments: {} }] }, 'A'],
     });
     await rt.ask('go');
-    expect(failures).toEqual([new TypeError('Too many contexts.')]);
+    expect(failures).toMatchObject([{ code: 'INVALID_ARGUMENT' }]);
     expect(told(rt.root)).toHaveLength(101);
   });
 });
