@@ -1,0 +1,65 @@
+/** What must be so of what the disk holds when all is over. */
+import { checkStore } from '../../src/session/doctor.ts';
+import type { MemoryStore } from '../../src/session/memory-store.ts';
+import type { SessionEvent } from '../../protocol/session-events.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import { endAfterClaim, fateOf } from '../continuable/fates.ts';
+import { logProblems } from '../interleavings/log-problems.ts';
+import type { Oracle } from './oracle.ts';
+
+export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void> {
+  const stored = new Map<SessionId, readonly SessionEvent[]>();
+  for (const { id, seedLength = 0 } of await disk.list()) {
+    const { events } = await disk.inspect(id);
+    const own = events.slice(seedLength);
+    stored.set(id, own);
+    if (!oracle.known.has(id)) oracle.say(`${id} is stored, and nobody was told of it`);
+    const open =
+      own.filter(({ type }) => type === 'turn/start').length >
+      own.filter(({ type }) => type === 'turn/end').length;
+    // A crash answers calls that were never made for the model, and one that is not resumed stays open.
+    const wrong = logProblems(events, false).filter(
+      (text) =>
+        !/descriptor|\(tool\/result\) is not the next/.test(text) &&
+        !(open && (oracle.restarts > 0 || oracle.hasEverFailed) && text.endsWith('is open')),
+    );
+    for (const text of wrong) oracle.say(`log of ${id}: ${text}`);
+    const told = own.flatMap((event) => (event.type === 'user/message' ? [event.data.id] : []));
+    if (new Set(told).size !== told.length) oracle.say(`${id} was told a message twice`);
+    const inserted = own.flatMap((event) =>
+      event.type === 'agent/inbox/spliced' ? event.data.inserted.map((message) => message.id) : [],
+    );
+    if (new Set(inserted).size !== inserted.length) oracle.say(`${id} was given a message twice`);
+  }
+  for (const { severity, session, text } of await checkStore(disk)) {
+    if (severity !== 'note') oracle.say(`doctor, of ${String(session)}: ${text}`);
+  }
+  for (const [id, { session }] of oracle.accepted) {
+    const events = stored.get(session);
+    const fate = events === undefined ? 'unknown' : fateOf(events, id);
+    if (fate === 'told' || fate === 'waits') continue;
+    if (fate === 'thrown' && oracle.mayDiscard(session)) continue;
+    // A turn that was stopped before its first step has taken it up, and says so.
+    const end = fate === 'spent' && events !== undefined ? endAfterClaim(events, id) : undefined;
+    if (end !== undefined && end !== 'completed') continue;
+    oracle.say(
+      `the accepted message ${id} of ${session} is ${fate}${end === undefined ? '' : ` (${end})`}`,
+    );
+  }
+  for (const [id, fate] of oracle.starts) {
+    const isThere = stored.has(id as SessionId);
+    if (fate === 'refused' && isThere) oracle.say(`the refused start of ${id} left its log`);
+    if (fate === 'accepted' && !isThere) oracle.say(`the accepted child ${id} is not stored`);
+  }
+  for (const [key, kind] of oracle.said) {
+    const [session, turn] = key.split(' ') as [SessionId, string];
+    const end = stored
+      .get(session)
+      ?.find((event) => event.type === 'turn/end' && event.data.turn === Number(turn));
+    const is = end?.type === 'turn/end' ? end.data.reason.kind : 'missing';
+    // One that was stopped for a limit is told as failed.
+    if (is === kind || (kind === 'aborted' && is === 'error') || oracle.isExcused(session))
+      continue;
+    oracle.say(`the thread of ${session} ended turn ${turn} as ${kind}, and its log says ${is}`);
+  }
+}
