@@ -19,6 +19,7 @@ export default defineConfig({
             'cli/**',
             'artifact/**',
             'durability/**',
+            'faults/**',
             'store-faults/processes/**',
             'examples.test.ts',
           ],
@@ -35,6 +36,7 @@ export default defineConfig({
           include: [
             'threads/**/*.test.ts',
             'durability/**/*.test.ts',
+            'faults/**/*.test.ts',
             'store-faults/processes/**/*.test.ts',
           ],
           setupFiles: ['support/leaks.ts'],

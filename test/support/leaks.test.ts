@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { leaksSince, takeSnapshot, trackLeak } from './leaks.ts';
+import { leaksSince, trackLeak } from './leaks.ts';
+import { takeSnapshot } from './open-things.ts';
 
 const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url));
 const config = fileURLToPath(new URL('fixtures/vitest.config.ts', import.meta.url));

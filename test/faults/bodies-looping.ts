@@ -1,0 +1,62 @@
+/** Bodies that take their thread's time and never give it back, or that say nothing. */
+import type { Body } from './inside.ts';
+import { never, startBelow } from './inside.ts';
+
+const microtasks = async (): Promise<void> => {
+  for (;;) await undefined;
+};
+const nextTicks = (): void => process.nextTick(nextTicks);
+const immediates = (): void => void setImmediate(immediates);
+const deeper = (depth: number): number => deeper(depth + 1) + 1;
+
+export const loopingBodies: Readonly<Record<string, Body>> = {
+  loop: () => {
+    for (;;);
+  },
+  'loop-microtasks': microtasks,
+  'loop-next-tick': () => {
+    nextTicks();
+    return never();
+  },
+  'loop-immediates': () => {
+    for (let i = 0; i < 50; i++) immediates();
+    return never();
+  },
+  'atomics-wait': () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
+  redos: () => /^(a+)+$/.test(`${'a'.repeat(48)}b`),
+  sort: () => {
+    for (;;) Float64Array.from({ length: 200_000 }, Math.random).sort();
+  },
+  'stack-getter-loops': () => {
+    const error = new Error('Its stack is never there.');
+    Object.defineProperty(error, 'stack', {
+      get() {
+        for (;;);
+      },
+    });
+    throw error;
+  },
+  recursion: () => deeper(0),
+  silent: () => never(),
+  'nested-worker-loops': () => {
+    startBelow('for (;;);');
+    return never();
+  },
+  'stdout-lines': () => {
+    for (let i = 0; i < 2_000; i++) process.stdout.write(`${'line '.repeat(100)}${i}\n`);
+    return 'survived';
+  },
+  'stdout-flood': () => {
+    const line = 'x'.repeat(64 * 1024);
+    const more = (): void => {
+      for (let i = 0; i < 16; i++) process.stdout.write(line);
+      setImmediate(more);
+    };
+    more();
+    return never();
+  },
+  'stdout-flood-sync': () => {
+    const line = 'x'.repeat(64 * 1024);
+    for (;;) process.stdout.write(line);
+  },
+};
