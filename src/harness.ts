@@ -32,6 +32,7 @@ import type { SessionObservations } from './session/sessions.ts';
 import { openSqliteStore } from './session/sqlite-store.ts';
 import type { SessionPersistence } from './session/store.ts';
 import { subagentIdentity } from './subagents/identity-projection.ts';
+import { lineageOf } from './subagents/lineage.ts';
 import { closeSubagents, jobSupport, SubagentRuntime } from './subagents/runtime.ts';
 import type { SubagentEvents } from './subagents/runtime.ts';
 import { sessionSummary } from './subagents/summary-projection.ts';
@@ -43,6 +44,7 @@ import type { ResolvedLimits } from './worker-host/limits.ts';
 import { processReadings } from './worker-host/process-readings.ts';
 import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
 import type { ThreadFactory } from './worker-host/thread.ts';
+import type { Capacity } from './worker-host/threads.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
 import type { ThreadQueue } from './worker-host/worker-host.ts';
 
@@ -78,6 +80,8 @@ export interface HarnessParts {
   /** In [0, 1). */
   random?(): number;
   threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
+  /** What the machine bears. */
+  readonly machine?: Capacity;
   /** Is shown what runs the agents, once. */
   watch?(host: WorkerHost): void;
 }
@@ -269,12 +273,14 @@ export async function buildHarness(
         factory,
         warm: workers.warm ?? 2,
         startingAtOnce: STARTING_AT_ONCE,
+        ...(parts.machine === undefined ? {} : { machine: parts.machine }),
         clock,
         random: () => parts.random?.() ?? Math.random(),
         logger,
         observers,
         routeOf: (provider) => models.resolve(provider),
         toolModules: () => tools.modules(),
+        rootOf: (agent) => lineageOf(agents, agent).at(-1) ?? agent,
         isWaiting: (agent) => agents.isWaiting(agent) || jobs.isAwaitedBy(agent),
       });
       return workerHost;

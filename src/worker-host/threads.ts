@@ -1,14 +1,28 @@
 /**
  * Where threads come from: warm ones that never served anyone, new ones while the cap allows,
  * and a fair queue beyond it. A thread that was checked out never comes back. Only a few are
- * starting at any time, because every start takes main's attention.
+ * starting at any time, because every start takes main's attention. The cap is what is allowed or,
+ * if that is less, what the machine bears; one that cannot be ended counts for the machine only.
  */
 import { SubagentError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import { deferred, listenForAbort } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
+import { FairQueue } from './fair-queue.ts';
 import type { ThreadLimits } from './limits.ts';
 import type { AgentThread, ThreadFactory } from './thread.ts';
+
+/** What the machine bears. */
+export interface Capacity {
+  /** Threads that may exist at once, when so many do now. */
+  most(live: number): number;
+  /** What there would be too little of for one more. */
+  readonly bound: string;
+}
+
+/** Between two looks at what the machine bears, while somebody waits for that alone. */
+const LOOK_MS = 1_000;
 
 export interface ThreadsOptions {
   readonly factory: ThreadFactory;
@@ -18,6 +32,9 @@ export interface ThreadsOptions {
   readonly warm: number;
   /** Threads that may exist at once, warm ones included. */
   readonly maxThreads: number;
+  /** Absent: nothing is known of it. */
+  readonly machine?: Capacity | undefined;
+  readonly clock: Clock;
   readonly startingAtOnce: number;
   /**
    * The queue cannot move: every thread has an agent. Called in a tick of its own; it may free
@@ -31,6 +48,7 @@ interface Request {
   readonly result: Deferred<AgentThread>;
   /** A start may be refused when nothing can move; the wake of an accepted message may not. */
   readonly isRefusable: boolean;
+  readonly root: object;
   /** Told when it has to wait in the queue, and when that is over. */
   readonly queued: ((isQueued: boolean) => void) | undefined;
   isQueued: boolean;
@@ -41,7 +59,7 @@ export class Threads {
   readonly #live = new Set<AgentThread>();
   readonly #handedOut = new WeakSet<AgentThread>();
   readonly #warm: AgentThread[] = [];
-  readonly #queue: Request[] = [];
+  readonly #queue = new FairQueue<Request>();
   /** Out of the queue, while their threads start. */
   readonly #served = new Set<Request>();
   #starting = 0;
@@ -50,6 +68,7 @@ export class Threads {
   #isRefillFutile = false;
   #refillScheduled = false;
   #fullScheduled = false;
+  #nextLook: Timer | undefined;
 
   constructor(options: ThreadsOptions) {
     this.#options = options;
@@ -62,6 +81,17 @@ export class Threads {
 
   get queueLength(): number {
     return this.#queue.length;
+  }
+
+  /** What keeps more threads from existing, unless it is `maxThreads`. */
+  get bound(): string | undefined {
+    const { machine, maxThreads } = this.#options;
+    return this.#most < maxThreads ? machine?.bound : undefined;
+  }
+
+  get #most(): number {
+    const { machine, maxThreads } = this.#options;
+    return Math.min(maxThreads, machine?.most(this.#live.size) ?? maxThreads);
   }
 
   /** Somebody waits, every thread has an agent, and nobody is about to look at that. */
@@ -80,6 +110,8 @@ export class Threads {
     options: {
       readonly signal?: AbortSignal | undefined;
       readonly isRefusable: boolean;
+      /** One of these after the other has a start of its served; absent: this one has no other. */
+      readonly root?: object;
       /** Told when it has to wait in the queue, and when that is over. */
       queued?(isQueued: boolean): void;
     },
@@ -87,17 +119,15 @@ export class Threads {
     const { signal } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#isClosed) return Promise.reject(closing());
-    const { isRefusable, queued } = options;
-    const request: Request = { limits, result: deferred(), isRefusable, queued, isQueued: true };
+    const { isRefusable, root = {}, queued } = options;
+    const result = deferred<AgentThread>();
+    const request: Request = { limits, result, isRefusable, root, queued, isQueued: true };
     const onAbort = (): void => {
       this.#drop(request);
       request.result.reject(signal?.reason);
     };
     const release = signal && listenForAbort(signal, onAbort);
-    // Wakes of accepted messages go before starts that were never accepted.
-    const place = request.isRefusable ? -1 : this.#queue.findIndex((other) => other.isRefusable);
-    if (place < 0) this.#queue.push(request);
-    else this.#queue.splice(place, 0, request);
+    this.#queue.add(request);
     this.#pump();
     if (request.isQueued) queued?.(true);
     return request.result.promise
@@ -112,7 +142,7 @@ export class Threads {
 
   /** Refuse the newest start that waits. False when only wakes wait. */
   refuseNewest(error: HarnessError): boolean {
-    const request = this.#queue.findLast((other) => other.isRefusable);
+    const request = this.#queue.newestStart;
     if (request === undefined) return false;
     this.#drop(request);
     request.result.reject(error);
@@ -124,7 +154,8 @@ export class Threads {
   /** Refuse what waits and end every thread that has no agent. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const request of this.#queue.splice(0)) {
+    this.#nextLook?.cancel();
+    for (const request of this.#queue.takeAll()) {
       this.#left(request);
       request.result.reject(closing());
     }
@@ -144,7 +175,7 @@ export class Threads {
   }
 
   #pump(): void {
-    for (let request = this.#queue[0]; request !== undefined; request = this.#queue[0]) {
+    for (let request = this.#queue.first; request !== undefined; request = this.#queue.first) {
       const { limits } = request;
       const place = this.#warm.findIndex((thread) => thread.limits.memoryMb === limits.memoryMb);
       const [warm] = place < 0 ? [] : this.#warm.splice(place, 1);
@@ -154,11 +185,12 @@ export class Threads {
         this.#hand(warm, request);
         continue;
       }
-      if (this.#live.size >= this.#options.maxThreads) {
+      if (this.#live.size >= this.#most) {
         // A warm thread with other limits only stands in the way.
         const idle = this.#warm.shift();
         if (idle !== undefined) idle.kill(notNeeded());
         else this.#scheduleFull();
+        this.#lookAgain();
         return;
       }
       if (this.#starting >= this.#options.startingAtOnce) return;
@@ -223,14 +255,12 @@ export class Threads {
   }
 
   #drop(request: Request): void {
-    const place = this.#queue.indexOf(request);
-    if (place < 0) return;
-    this.#queue.splice(place, 1);
-    this.#left(request);
+    if (this.#queue.remove(request)) this.#left(request);
   }
 
   #left(request: Request): void {
     request.isQueued = false;
+    if (this.#queue.length === 0) this.#nextLook?.cancel();
     request.queued?.(false);
   }
 
@@ -241,12 +271,23 @@ export class Threads {
     // Not in the caller's way: what was just handed out goes first.
     setImmediate(() => {
       this.#refillScheduled = false;
-      const { warm, maxThreads, startingAtOnce, defaults } = this.#options;
+      const { warm, startingAtOnce, defaults } = this.#options;
       if (this.#isClosed || this.#queue.length > 0) return;
-      if (this.#warm.length + this.#starting >= warm || this.#live.size >= maxThreads) return;
+      if (this.#warm.length + this.#starting >= warm || this.#live.size >= this.#most) return;
       if (this.#starting >= startingAtOnce) return;
       this.#start(defaults, undefined);
       this.#scheduleRefill();
+    });
+  }
+
+  /** What the machine bears changes, and nobody tells. */
+  #lookAgain(): void {
+    this.#nextLook?.cancel();
+    this.#nextLook = undefined;
+    if (this.bound === undefined || this.#queue.length === 0) return;
+    this.#nextLook = this.#options.clock.after(LOOK_MS, () => {
+      this.#nextLook = undefined;
+      this.#pump();
     });
   }
 
@@ -255,7 +296,7 @@ export class Threads {
     this.#fullScheduled = true;
     setImmediate(() => {
       this.#fullScheduled = false;
-      if (this.#queue.length === 0 || this.#live.size < this.#options.maxThreads) return;
+      if (this.#queue.length === 0 || this.#live.size < this.#most) return;
       // One that is starting, or going, will serve the queue by itself.
       if ([...this.#live].every((thread) => this.#handedOut.has(thread))) this.#options.onFull();
     });

@@ -26,6 +26,7 @@ import { ThreadAgent } from './thread-agent.ts';
 import { STUCK_MS } from './thread.ts';
 import type { ThreadFactory } from './thread.ts';
 import { Threads } from './threads.ts';
+import type { Capacity } from './threads.ts';
 
 export interface WorkerHostOptions {
   readonly limits: ResolvedLimits;
@@ -33,6 +34,8 @@ export interface WorkerHostOptions {
   /** Unused threads to keep ready. */
   readonly warm: number;
   readonly startingAtOnce: number;
+  /** What the machine bears; absent: nothing is known of it. */
+  readonly machine?: Capacity;
   readonly clock: Clock;
   /** In [0, 1): spreads retries. */
   random(): number;
@@ -42,6 +45,8 @@ export interface WorkerHostOptions {
   routeOf(provider: string): ModelRoute | undefined;
   /** The tools that every thread loads. */
   toolModules(): readonly ToolModule[];
+  /** The uppermost agent of the tree that this one belongs to. */
+  rootOf(agent: Agent): Agent;
   /** True while an agent can only go on when a child of its own does. */
   isWaiting(agent: Agent): boolean;
 }
@@ -72,12 +77,14 @@ export class WorkerHost implements AgentHost {
 
   constructor(options: WorkerHostOptions) {
     this.#options = options;
-    const { limits, factory, warm, startingAtOnce } = options;
+    const { limits, factory, warm, startingAtOnce, machine, clock } = options;
     this.#threads = new Threads({
       factory,
       defaults: { memoryMb: limits.memoryMb },
       warm: Math.min(warm, limits.maxThreads),
       maxThreads: limits.maxThreads,
+      machine,
+      clock,
       startingAtOnce,
       onFull: () => this.#makeRoom(),
     });
@@ -164,6 +171,7 @@ export class WorkerHost implements AgentHost {
       {
         signal,
         isRefusable: isFirst,
+        root: this.#options.rootOf(agent),
         queued: (isQueued) => {
           if (isQueued) this.#queued.add(agent);
           // It never had to wait.
@@ -254,6 +262,21 @@ export class WorkerHost implements AgentHost {
     };
   }
 
+  #noThread(keeps: boolean): string {
+    const { liveCount, bound } = this.#threads;
+    const held =
+      `all ${liveCount} are held by agents that wait for children of their own` +
+      `${keeps ? ', or keep the state of a module' : ''}. `;
+    if (bound === undefined) {
+      return `No thread is free: ${held}Delegate less deeply, dispose what is done, or raise limits.maxThreads.`;
+    }
+    const now = liveCount === 0 ? 'none lives now. ' : held;
+    return (
+      `No thread is free: the machine bears no further one, for want of ${bound}, and ${now}` +
+      'Delegate less deeply, or dispose what is done.'
+    );
+  }
+
   /**
    * Every thread has an agent and someone waits for one. An idle agent's thread is taken, unless
    * it keeps the state of a module. If every other agent waits for a child of its own, nothing
@@ -276,11 +299,7 @@ export class WorkerHost implements AgentHost {
     );
     if (moves) return;
     const keeps = agents.some((agent) => agent.unusedThread === 'kept');
-    const text =
-      `No thread is free: all ${this.#options.limits.maxThreads} are held by agents that wait ` +
-      `for children of their own${keeps ? ', or keep the state of a module' : ''}. ` +
-      'Delegate less deeply, dispose what is done, or raise limits.maxThreads.';
-    this.#threads.refuseNewest(new SubagentError('CAPACITY', text));
+    this.#threads.refuseNewest(new SubagentError('CAPACITY', this.#noThread(keeps)));
   }
 }
 

@@ -12,6 +12,7 @@ import { scriptedModel } from '../../src/models/scripted.ts';
 import type { Script, ScriptedModel } from '../../src/models/scripted.ts';
 import type { Session } from '../../src/session/session.ts';
 import { watchInvariants } from '../../src/subagents/invariants.ts';
+import type { Capacity } from '../../src/worker-host/threads.ts';
 import type { WorkerHost } from '../../src/worker-host/worker-host.ts';
 import { inProcessThreads } from './in-process-threads.ts';
 import type { InProcessThreads, InProcessThreadsOptions } from './in-process-threads.ts';
@@ -20,6 +21,7 @@ export interface TestHarnessOptions extends HarnessOptions {
   /** What the model `script` plays; a request beyond it fails. */
   readonly script?: Script;
   readonly clock?: Clock;
+  readonly machine?: Capacity;
   readonly threads?: Pick<InProcessThreadsOptions, 'delivery' | 'import' | 'failStart' | 'made'>;
 }
 
@@ -43,7 +45,7 @@ export interface TestHarness extends AsyncDisposable {
  * disposal fails when what was told of delegations cannot be true, or leaves a run open.
  */
 export async function testHarness(options: TestHarnessOptions = {}): Promise<TestHarness> {
-  const { script = [], clock = systemClock, threads: threadOptions, ...rest } = options;
+  const { script = [], clock = systemClock, threads: threadOptions, machine, ...rest } = options;
   const warnings: TestHarness['warnings'] = [];
   const warn = (fields: object, message: string): void =>
     void warnings.push({ ...(fields as { error?: ErrorRecord }), message });
@@ -62,6 +64,7 @@ export async function testHarness(options: TestHarnessOptions = {}): Promise<Tes
     {
       clock,
       random: () => 0.5,
+      ...(machine === undefined ? {} : { machine }),
       threads: () => threads.factory,
       watch: (shown) => void (host = shown),
     },
