@@ -38,6 +38,17 @@ export const loopingBodies: Readonly<Record<string, Body>> = {
   },
   recursion: () => deeper(0),
   silent: () => never(),
+  'slow-tool': () => never(),
+  'slow-run': () => never(),
+  busy: () => {
+    immediates();
+    return never();
+  },
+  'busy-blocked': () => {
+    for (;;);
+  },
+  'steps-without-end': () => 'again',
+  'output-without-end': () => 'x'.repeat(200_000),
   'nested-worker-loops': () => {
     startBelow('for (;;);');
     return never();

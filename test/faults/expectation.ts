@@ -1,7 +1,7 @@
 /** What has to become of a fault, derived in this one place from its effect and its moment. */
 import { kindOf } from './kinds.ts';
 import type { Effect, Kind } from './kinds.ts';
-import { LIMITS, limitsOf } from './limits.ts';
+import { endingLimit, LIMITS } from './limits.ts';
 import { placeOf } from './moments.ts';
 import type { Cell } from './moments.ts';
 
@@ -16,6 +16,8 @@ export interface Expectation {
   readonly isRefused: boolean;
   /** What it had said is in its output. */
   readonly keepsPartial: boolean;
+  /** With `LIMIT_EXCEEDED`, the limit that is named. */
+  readonly limit?: string;
 }
 
 const OF_A_TURN: Readonly<Record<Effect, readonly string[]>> = {
@@ -93,12 +95,16 @@ export function expectationOf(cell: Cell): Expectation {
   }
   const isToolError = effect === 'thrown' && place === 'tool';
   const finishes = effect === 'harmless' || isToolError;
+  const limit = endingLimit(kind);
+  const isEnded = effect === 'blocked' || effect === 'silent';
   return {
     ...asUsual,
     stopReasons: finishes ? ['completed'] : kind.mayFinish ? ['completed', 'error'] : ['error'],
     codes: finishes ? [] : [...OF_A_TURN[effect], ...alsoCodes],
     keepsPartial: !finishes && kind.mayFinish !== true,
+    ...(isEnded ? { limit: limit.name } : {}),
     seenAfterMs:
-      unseenMs(kind, limitsOf(effect).turnMs) + (effect === 'blocked' ? interruptGraceMs : 0),
+      unseenMs(kind, kind.effect === 'memory' ? LIMITS.hungry.turnMs : limit.afterMs) +
+      (effect === 'blocked' ? interruptGraceMs : 0),
   };
 }

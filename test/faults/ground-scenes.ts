@@ -91,7 +91,7 @@ export class Scenes {
     try {
       handle = await harness.agents.create({
         agentOptions: agentOptions(this.#stage.providerOf(this.#cell)),
-        limits: limitsOf(kindOf(this.#cell.kind).effect),
+        limits: limitsOf(kindOf(this.#cell.kind), placeOf(this.#cell.moment)),
       });
     } catch (error) {
       return this.#scene({ told: [rejection(error)] });
@@ -191,7 +191,7 @@ export class Scenes {
         prompt: blocks(prompt(orderOf(this.#cell))),
         signal: this.#controller.signal,
         agentOptions: agentOptions(this.#stage.providerOf(this.#cell)),
-        limits: limitsOf(kindOf(this.#cell.kind).effect),
+        limits: limitsOf(kindOf(this.#cell.kind), placeOf(this.#cell.moment)),
       });
     } catch (error) {
       return this.#scene({ told: [rejection(error)] });
@@ -221,7 +221,7 @@ export class Scenes {
           parent: host,
           prompt: blocks(first),
           agentOptions: agentOptions(this.#stage.providerOf(this.#cell)),
-          limits: limitsOf(kindOf(this.#cell.kind).effect),
+          limits: limitsOf(kindOf(this.#cell.kind), placeOf(this.#cell.moment)),
         },
       }));
     } catch (error) {

@@ -19,10 +19,19 @@ const POLL_MS = 4;
 /** What an agent is told that has to answer, and what it answers. */
 export const WELL = 'well';
 
+/** Asked for again after each answer, without end. */
+const ENDLESS: ReadonlySet<string> = new Set(['steps-without-end', 'output-without-end']);
+
 /** Calls what its order says and repeats what that answers; repeats anything else. */
 function obedient({ messages }: ModelRequest): ScriptedAnswer {
   const told = messages.findLast(({ source }) => source.kind !== 'plugin');
   const text = textOf(told);
+  if (told?.source.kind === 'tool') {
+    const first = textOf(messages.findLast(({ source }) => source.kind === 'user'));
+    const { fault } = first.startsWith('{') ? (JSON.parse(first) as Order) : {};
+    if (fault === undefined || !ENDLESS.has(fault.kind)) return text;
+    return { text: PARTIAL, toolCalls: [{ name: 'fault', arguments: fault }] };
+  }
   if (told?.source.kind !== 'user' || !text.startsWith('{')) return text === '' ? 'heard' : text;
   const { call, fault } = JSON.parse(text) as Order;
   if (call !== undefined) return { toolCalls: [{ name: call.tool, arguments: call.args }] };
@@ -154,9 +163,9 @@ export class Stage {
     readonly mode: Mode;
   }): string {
     const provider = this.providerOf(cell);
-    const { effect } = kindOf(cell.kind);
+    const limits = limitsOf(kindOf(cell.kind), placeOf(cell.moment));
     const toolName =
-      `to_${cell.mode === 'one-shot' ? 'one' : 'more'}_${effect}_${provider}`.replaceAll(
+      `to_${cell.mode === 'one-shot' ? 'one' : 'more'}_${Object.entries(limits).flat().join('_')}_${provider}`.replaceAll(
         /[^a-z0-9_]/g,
         '_',
       );
@@ -168,7 +177,7 @@ export class Stage {
         backgroundMode: cell.mode,
         enableRunInBackground: cell.mode === 'continuable',
         agentOptions: { provider, model: 'test' },
-        limits: limitsOf(effect),
+        limits,
       });
       this.harness.tools.register(tool);
     }

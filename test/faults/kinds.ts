@@ -33,6 +33,14 @@ export interface ProcessEnd {
   readonly hangs?: true;
 }
 
+/** A limit of an agent that ends it before its turn has taken its time. */
+export interface KindLimit {
+  readonly name: 'steps' | 'outputBytes' | 'toolMs' | 'cpuMs' | 'runMs';
+  readonly value: number;
+  /** It is reached so long after the fault has begun. */
+  readonly afterMs: number;
+}
+
 export interface Kind {
   readonly name: string;
   readonly fault: FaultClass;
@@ -44,6 +52,7 @@ export interface Kind {
   readonly excuses?: readonly Excuse[];
   /** Only at these places; each such line says why. */
   readonly only?: readonly Place[];
+  readonly limit?: KindLimit;
   /** Not contained: the ends that are known. */
   readonly ends?: readonly ProcessEnd[];
 }
@@ -67,6 +76,20 @@ const escapes = (name: string, ends: readonly ProcessEnd[], effect: Effect = 'si
   effect,
   ends,
   // The moment makes no difference to what leaves the thread: a turn is enough.
+  only: ['tool'],
+});
+
+const limited = (
+  effect: Effect,
+  name: string,
+  limit: KindLimit['name'],
+  value: number,
+  afterMs = 0,
+): Kind => ({
+  name,
+  fault: 'contained',
+  effect,
+  limit: { name: limit, value, afterMs },
   only: ['tool'],
 });
 
@@ -159,6 +182,13 @@ export const KINDS: readonly Kind[] = [
   ...contained('violation', ['duplicate-result'], { only: ['tool'], mayFinish: true }),
   // There has to be a result for something to come after it.
   ...contained('uncaught', ['late-throw'], { only: ['tool', 'model'], mayFinish: true }),
+  limited('silent', 'steps-without-end', 'steps', 4),
+  limited('silent', 'output-without-end', 'outputBytes', 2 * 1024 * 1024),
+  limited('silent', 'slow-tool', 'toolMs', 400, 400),
+  limited('silent', 'slow-run', 'runMs', 900, 900),
+  // Looked at now and then.
+  limited('silent', 'busy', 'cpuMs', 300, 700),
+  limited('blocked', 'busy-blocked', 'cpuMs', 300, 700),
   // Its thread cannot be ended before the call returns: that long it and its ports are there.
   degrades('blocked', 'spawn-sync', ['settle', 'left open']),
   degrades('blocked', 'pbkdf2-sync', ['settle', 'left open']),

@@ -1,4 +1,5 @@
-import type { Effect } from './kinds.ts';
+import type { AgentLimits } from '../../src/agent/agent-host.ts';
+import type { Kind, Place } from './kinds.ts';
 
 /** The limits of the ground: as in earnest, with short times, so that what hangs is soon ended. */
 export const LIMITS = {
@@ -15,8 +16,16 @@ export const LIMITS = {
   /** Of one that has to grow first. */
   hungry: { turnMs: 10_000, memoryMb: 64 },
 } as const;
-export const limitsOf = (effect: Effect): { readonly turnMs: number; readonly memoryMb: number } =>
-  effect === 'memory' ? LIMITS.hungry : LIMITS.faulty;
+
+/** Of the agent at fault. One that has a child first, or something armed, gets the time for that. */
+export const limitsOf = ({ effect, limit }: Kind, place: Place): AgentLimits => ({
+  ...(effect === 'memory' || place === 'timer' ? LIMITS.hungry : LIMITS.faulty),
+  ...(limit === undefined ? {} : { turnMs: LIMITS.hungry.turnMs, [limit.name]: limit.value }),
+});
+
+/** The limit that ends a turn that does not end by itself, and when. */
+export const endingLimit = ({ limit }: Kind): { readonly name: string; readonly afterMs: number } =>
+  limit ?? { name: 'turnMs', afterMs: LIMITS.faulty.turnMs };
 
 /** From the moment at which a fault is seen to the last word about it. */
 export const SETTLE_MS = 3_000;

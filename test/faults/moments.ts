@@ -64,6 +64,9 @@ export function whyNot(kind: Kind, moment: Moment): string | undefined {
   if (kind.fault === 'not contained') {
     return moment === 'tool' ? undefined : 'what leaves the thread does so at any moment';
   }
+  if (kind.limit !== undefined && (moment === 'cancel' || moment === 'dispose')) {
+    return 'it is ended by something else than its limit';
+  }
   // What a degraded process does is looked at where the fault has the whole turn to do it.
   if (kind.fault === 'degrades' && !['turn', 'tool', 'dispose'].includes(moment)) {
     return 'it degrades the process alike at any moment';
@@ -78,6 +81,8 @@ export function cellsOf(kind: Kind, moment: Moment): readonly Cell[] {
   const alone = kind.fault !== 'contained';
   const cells: Cell[] = [];
   for (const depth of alone ? [1] : depths) {
+    // A root whose run is over has nothing left for what it is told afterwards.
+    if (depth === 0 && kind.limit?.name === 'runMs') continue;
     // A root is neither; it goes on.
     for (const mode of depth === 0
       ? (['continuable'] as const)

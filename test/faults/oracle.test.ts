@@ -120,9 +120,23 @@ describe('the oracle', () => {
     ]);
   });
 
+  it('sees a limit that is not kept to, and one that is not named', () => {
+    const text = 'LIMIT_EXCEEDED: steps is 4.';
+    const told = [{ ...notice, codes: ['LIMIT_EXCEEDED'], text }];
+    const limited = { ...right, cell: { ...cell, kind: 'steps-without-end' }, told, injected: 4 };
+    expect(judge(limited, probing)).toEqual([]);
+    expect(judge({ ...limited, injected: 5 }, probing)).toEqual([
+      'it took 5 steps, and 4 are its limit',
+    ]);
+    const unnamed = { ...limited, told: [{ ...told[0]!, text: 'LIMIT_EXCEEDED: No more.' }] };
+    expect(judge(unnamed, probing)).toEqual([
+      'its notice does not name steps: LIMIT_EXCEEDED: No more.',
+    ]);
+  });
+
   it('passes over what a degraded process may spoil, and over nothing else', () => {
     const left = { 'child processes': 1 };
-    const told = [{ ...notice, codes: ['LIMIT_EXCEEDED'] }];
+    const told = [{ ...notice, codes: ['LIMIT_EXCEEDED'], text: 'turnMs' }];
     const spoilt = { ...right, cell: { ...cell, kind: 'subprocess-left' }, told, left };
     expect(judge(spoilt, probing)).toEqual([]);
     const more = { ...spoilt, left: { ...left, descriptors: 1 } };

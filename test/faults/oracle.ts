@@ -21,6 +21,10 @@ export function judge(seen: Observation, probing: Probing): readonly string[] {
   };
 
   must(seen.injected > 0, 'the fault did not happen');
+  if (kind.limit?.name === 'steps') {
+    const { value } = kind.limit;
+    must(seen.injected === value, `it took ${seen.injected} steps, and ${value} are its limit`);
+  }
   must(told.length > 0, 'its end was never told');
   must(told.length < 2, `its end was told ${told.length} times`);
   const [word] = told;
@@ -36,6 +40,9 @@ export function judge(seen: Observation, probing: Probing): readonly string[] {
         codes.some((code) => expected.codes.includes(code)),
         `its ${by} says ${codes.join(' of ') || 'no code'}, not ${expected.codes.join(' or ')}: ${text.slice(0, 200)}`,
       );
+    }
+    if (expected.limit !== undefined && codes.includes('LIMIT_EXCEEDED')) {
+      must(text.includes(expected.limit), `its ${by} does not name ${expected.limit}: ${text}`);
     }
     if (expected.keepsPartial && stopReason === 'error') {
       must(
