@@ -30,8 +30,13 @@ export interface WorkerInit {
   readonly toolConcurrency: number;
 }
 
-/** What is posted on the thread's own port: the init and the agent's end of its port. */
+/** What is posted on the thread's own port: once, the init and the agent's end of its port. */
 export interface InitMessage<P> {
   readonly init: WorkerInit;
   readonly port: P;
+}
+
+/** Any number of times: tell in this cell what memory the thread has. */
+export interface MeasureMessage {
+  readonly measure: SharedArrayBuffer;
 }

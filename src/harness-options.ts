@@ -11,6 +11,7 @@ import type { SubagentProvider } from './subagents/provider.ts';
 import type { ProviderFactory } from './subagents/provider-services.ts';
 import type { HostTool } from './tools/registry.ts';
 import type { HarnessLimits } from './worker-host/limits.ts';
+import type { StuckThread } from './worker-host/supervision.ts';
 
 /**
  * What `createHarness` takes; all of it may be left out. An option that does not exist is refused.
@@ -52,6 +53,13 @@ export interface HarnessOptions {
   };
   /** Shaped like pino's. Silent by default. */
   readonly logger?: Logger;
+  /**
+   * Told of a thread that did not end within 3 s of being told to, as `thread/stuck` is. Nothing
+   * in this process can end it: `process.exit()` waits for it for ever, and only a signal does
+   * not, such as `process.kill(process.pid, 'SIGKILL')` after `dispose()`. What this throws, now or
+   * later, is logged.
+   */
+  onStuck?(thread: StuckThread): unknown;
 }
 
 const OPTIONS = {
@@ -68,6 +76,7 @@ const OPTIONS = {
   limits: 'object',
   workers: 'object',
   logger: 'object',
+  onStuck: 'function',
 } as const satisfies Record<keyof HarnessOptions, OptionKind>;
 const WORKERS = { warm: 'any', env: 'list', entry: 'object' } as const;
 const LOGGER = ['debug', 'info', 'warn', 'error'] as const satisfies (keyof Logger)[];

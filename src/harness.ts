@@ -38,18 +38,21 @@ import type { SubagentEvents } from './subagents/runtime.ts';
 import { sessionSummary } from './subagents/summary-projection.ts';
 import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
-import { workerEntry } from './worker-host/entry.ts';
 import { atMost, resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import type { ResolvedLimits } from './worker-host/limits.ts';
 import { processReadings } from './worker-host/process-readings.ts';
-import { STUCK_MS, WorkerThread } from './worker-host/thread.ts';
-import type { ThreadFactory } from './worker-host/thread.ts';
+import type { ProcessReadings } from './worker-host/process-readings.ts';
+import { Supervision } from './worker-host/supervision.ts';
+import type { ThreadEvents } from './worker-host/supervision.ts';
+import { STUCK_MS } from './worker-host/thread.ts';
 import type { Capacity } from './worker-host/threads.ts';
 import { WorkerHost } from './worker-host/worker-host.ts';
 import type { ThreadQueue } from './worker-host/worker-host.ts';
+import type { MakeThreads } from './worker-host/worker-threads.ts';
+import { workerThreads } from './worker-host/worker-threads.ts';
 
 /** Everything a program can observe. */
-export type HarnessEvents = SessionObservations & AgentEvents & SubagentEvents;
+export type HarnessEvents = SessionObservations & AgentEvents & SubagentEvents & ThreadEvents;
 
 const EVENTS: readonly (keyof HarnessEvents)[] = Object.keys({
   'session/created': true,
@@ -67,6 +70,9 @@ const EVENTS: readonly (keyof HarnessEvents)[] = Object.keys({
   'subagent/provider-removed': true,
   'subagent/start': true,
   'subagent/end': true,
+  'thread/warning': true,
+  'thread/stuck': true,
+  'thread/unstuck': true,
 } satisfies Record<keyof HarnessEvents, true>) as (keyof HarnessEvents)[];
 
 export interface ListenOptions extends Ownership {
@@ -79,7 +85,8 @@ export interface HarnessParts {
   readonly clock?: Clock;
   /** In [0, 1). */
   random?(): number;
-  threads?(limits: ResolvedLimits, logger: Logger): ThreadFactory;
+  readonly threads?: MakeThreads;
+  readonly readings?: ProcessReadings;
   /** What the machine bears. */
   readonly machine?: Capacity;
   /** Is shown what runs the agents, once. */
@@ -112,6 +119,7 @@ export class Harness {
   readonly jobs: Jobs;
   readonly #workerHost: WorkerHost;
   readonly #coldFolds: ColdFolds;
+  readonly #supervision: Supervision;
   #disposal: Promise<void> | undefined;
 
   /**
@@ -130,6 +138,7 @@ export class Harness {
     jobs: Jobs;
     workerHost: WorkerHost;
     coldFolds: ColdFolds;
+    supervision: Supervision;
   }) {
     this.agents = services.agents;
     this.hooks = services.hooks;
@@ -143,6 +152,7 @@ export class Harness {
     this.jobs = services.jobs;
     this.#workerHost = services.workerHost;
     this.#coldFolds = services.coldFolds;
+    this.#supervision = services.supervision;
   }
 
   /**
@@ -195,6 +205,11 @@ export class Harness {
     };
     if (isSessionEvent(type)) return this.sessions.observers.on(type, of);
     if (isAgentEvent(type)) return this.agents.observers.on(type, of);
+    if (isThreadEvent(type)) {
+      const ofThread = (event: { readonly agent?: string }): unknown =>
+        agent === undefined || event.agent === agent.id ? listener(event as never) : undefined;
+      return this.#supervision.events.on(type, ofThread);
+    }
     return this.subagents.on(type, listener as never, agent === undefined ? {} : { agent });
   }
 
@@ -244,7 +259,17 @@ export async function buildHarness(
       `"defaultModel" names the provider "${defaultModel.provider}", which is not under "models".`,
     );
   }
-  const factory = (parts.threads ?? workerThreads(workers, clock))(limits, logger);
+  const supervision = new Supervision({
+    clock,
+    readings: parts.readings ?? processReadings,
+    logger,
+  });
+  if (options.onStuck !== undefined) supervision.events.on('thread/stuck', options.onStuck);
+  const factory = (parts.threads ?? workerThreads({ ...workers, clock }))(
+    limits,
+    logger,
+    supervision,
+  );
   const store = openStore(options.store ?? ':memory:', durability);
   const projections: SessionProjections = new SessionProjections({
     logger,
@@ -324,6 +349,7 @@ export async function buildHarness(
     jobs,
     workerHost,
     coldFolds,
+    supervision,
   });
   try {
     for (const provider of options.providers ?? [spawn(), fork()]) {
@@ -350,32 +376,7 @@ function openStore(
   return store === ':memory:' ? new MemoryStore() : openSqliteStore({ path: store, durability });
 }
 
-function workerThreads(
-  { env: names = [], entry }: NonNullable<HarnessOptions['workers']>,
-  clock: Clock,
-): NonNullable<HarnessParts['threads']> {
-  return (limits, logger) => {
-    const url = entry ?? workerEntry();
-    const env: Record<string, string> = {};
-    for (const name of names) {
-      const value = process.env[name];
-      if (value !== undefined) env[name] = value;
-    }
-    const { execArgv, startMs } = limits;
-    return (own) =>
-      new WorkerThread({
-        entry: url,
-        limits: own,
-        env,
-        execArgv,
-        startMs,
-        clock,
-        logger,
-        readings: processReadings,
-      });
-  };
-}
-
 const isSessionEvent = (type: string): type is keyof SessionObservations =>
   type.startsWith('session/');
+const isThreadEvent = (type: string): type is keyof ThreadEvents => type.startsWith('thread/');
 const isAgentEvent = (type: string): type is keyof AgentEvents => type.startsWith('agent/');

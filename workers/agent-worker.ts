@@ -5,9 +5,10 @@ import { parentPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { pack } from '../protocol/codec.ts';
 import { toShortErrorRecord } from '../protocol/error-record.ts';
+import { MemoryCell } from '../protocol/memory-cell.ts';
 import { PROTOCOL_VERSION } from '../protocol/to-main.ts';
 import type { ToMain } from '../protocol/to-main.ts';
-import type { InitMessage } from '../protocol/worker-init.ts';
+import type { InitMessage, MeasureMessage } from '../protocol/worker-init.ts';
 import { boot } from './boot.ts';
 import type { BootedAgent } from './boot.ts';
 
@@ -27,7 +28,11 @@ const die = (thrown: unknown): never => {
 process.on('uncaughtException', die);
 process.on('unhandledRejection', die);
 
-threadPort.once('message', ({ init, port }: InitMessage<MessagePort>) => {
+threadPort.on('message', (message: InitMessage<MessagePort> | MeasureMessage) => {
+  if ('measure' in message) return new MemoryCell(message.measure).tell(ownBytes());
+  const { init, port } = message;
+  // From here on it is the agent's port that keeps the thread.
+  threadPort.unref();
   agent = boot(port, init, {
     import: (url) => import(url),
     defer: (run) => void setImmediate(run),
@@ -54,6 +59,19 @@ function systemId(): { readonly tid?: number } {
     // No /proc here, or none for this thread: main does without.
     return {};
   }
+}
+
+/** What the engine holds for this thread: its heap, and what lies outside of it. */
+function ownBytes(): number {
+  const { total_heap_size: heap, external_memory, malloced_memory } = getHeapStatistics();
+  let buffers = 0;
+  try {
+    buffers = process.memoryUsage().arrayBuffers;
+  } catch {
+    // It reads a file for it, and no descriptor may be left.
+  }
+  // Each of the two counts something that the other does not.
+  return heap + malloced_memory + Math.max(external_memory, buffers);
 }
 
 /** Written out: Node's own costs a thread more to load than all of this. */

@@ -13,7 +13,7 @@ import type { AgentHookChains } from './hooks.ts';
  * root has those that are given for it. See `HarnessLimits` for what each counts.
  */
 export interface AgentLimits {
-  /** Memory of the agent's thread, in MiB. */
+  /** Memory of the agent's thread, in MiB; see `HarnessLimits`. */
   readonly memoryMb?: number;
   /** Wall time of one turn, in milliseconds. */
   readonly turnMs?: number;

@@ -33,8 +33,11 @@ export interface HarnessLimits {
   readonly maxPending?: Bound;
   /**
    * Memory of one agent's thread in MiB, 32 to 4096: heap, buffers and what else it makes the
-   * process grow by. Default 256. A limit that the process's own flags would make void refuses
-   * the start; `'unlimited'` accepts whatever Node gives.
+   * process grow by. Default 256. It is warned of at three quarters (`thread/warning`), and ended
+   * with `WORKER_OUT_OF_MEMORY` when it has half as much again (at most 512 MiB) and 64 MiB: what
+   * the engine has not collected yet counts, too. A limit that the process's own flags would make
+   * void refuses the start with `MEMORY_LIMIT_VOID`; `'unlimited'` accepts whatever Node gives.
+   * Either way a process that has 85 % of the memory it may have ends its thread with the most.
    */
   readonly memoryMb?: Bound;
   /** Wall time of one turn of a child, waiting included. Default 600 000. */

@@ -1,15 +1,22 @@
 /**
- * What can be read of this process and of its threads, from outside of them. A reading may be
- * impossible here (no `/proc`), or just now (no descriptor is left): then it is `undefined`, and
- * whoever asked decides by what it knew before. Nothing here throws.
+ * What can be read of this process, of its threads and of its machine, from outside of them. A
+ * reading may be impossible here (no `/proc`), or just now (no descriptor is left): then it is
+ * `undefined`, and whoever asked decides by what it knew before. Nothing here throws.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
+import { freemem, totalmem } from 'node:os';
 
-/** What one thread has used so far. */
+/** What one thread, or all together, have used so far. */
 export interface ThreadUse {
   readonly cpuMs: number;
   /** Pages that were given to this thread, or shared with it, without a read from a disk. */
   readonly minorFaults: number;
+}
+
+/** How much there is of something, and how much this process has of it. */
+export interface Stock {
+  readonly used: number;
+  readonly most: number;
 }
 
 export interface ProcessReadings {
@@ -17,6 +24,17 @@ export interface ProcessReadings {
   rssBytes(): number | undefined;
   /** What this thread used, by what the system calls it. */
   thread(tid: number): ThreadUse | undefined;
+  /** What all threads used, those that are gone included. */
+  process(): ThreadUse | undefined;
+  /** For how long main's loop has been busy so far: stands in for what the system does not tell. */
+  mainBusyMs(): number;
+  /** Memory that this process may have: that of the machine, or of its control group. */
+  memoryBytes(): number;
+  /** Memory of the machine that nobody uses now. */
+  freeBytes(): number;
+  /** Memory maps, of which every thread has many. Slow: some microseconds for each map. */
+  maps(): Stock | undefined;
+  descriptors(): Stock | undefined;
 }
 
 /** The unit of times in `/proc`: hundredths of a second, on every system that Node runs on. */
@@ -26,12 +44,42 @@ const USER_TIME = 11;
 const SYSTEM_TIME = 12;
 
 export const processReadings: ProcessReadings = {
-  rssBytes: () => reading(() => process.memoryUsage.rss()),
-  thread: (tid) => reading(() => threadUse(readFileSync(`/proc/self/task/${tid}/stat`, 'latin1'))),
+  rssBytes: () => reading(residentBytes) ?? reading(() => process.memoryUsage.rss()),
+  thread: (tid) => reading(() => used(text(`/proc/self/task/${tid}/stat`))),
+  process: () => reading(() => used(text('/proc/self/stat'))),
+  mainBusyMs: () => performance.eventLoopUtilization().active,
+  memoryBytes() {
+    // 0, or more than there is: nothing bounds this process but the machine.
+    const allowed = reading(() => process.constrainedMemory()) ?? 0;
+    return allowed > 0 ? Math.min(allowed, totalmem()) : totalmem();
+  },
+  freeBytes: () => freemem(),
+  maps: () =>
+    reading(() => ({
+      used: lines(readFileSync('/proc/self/maps')),
+      most: Number(text('/proc/sys/vm/max_map_count')),
+    })),
+  descriptors: () =>
+    reading(() => {
+      const [, most] = /^Max open files\s+(\d+)/m.exec(text('/proc/self/limits')) ?? [];
+      if (most === undefined) return undefined;
+      return { used: readdirSync('/proc/self/fd').length, most: Number(most) };
+    }),
 };
 
-/** One line of `/proc/<pid>/task/<tid>/stat`. */
-function threadUse(line: string): ThreadUse | undefined {
+const text = (path: string): string => readFileSync(path, 'latin1');
+
+let pageBytes: number | undefined;
+
+/** As Node tells it, without going through all threads of the process for it. */
+function residentBytes(): number {
+  const pages = Number(text('/proc/self/statm').split(' ')[1]);
+  pageBytes ??= 2 ** Math.round(Math.log2(process.memoryUsage.rss() / pages));
+  return pages * pageBytes;
+}
+
+/** One line of `/proc/<pid>/stat`, or of that of one of its threads. */
+function used(line: string): ThreadUse | undefined {
   // The name of the thread may hold anything, so what counts begins behind it.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   const cpuMs = (Number(fields[USER_TIME]) + Number(fields[SYSTEM_TIME])) * TICK_MS;
@@ -41,9 +89,16 @@ function threadUse(line: string): ThreadUse | undefined {
     : undefined;
 }
 
+function lines(bytes: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count++;
+  return count;
+}
+
 function reading<T>(read: () => T | undefined): T | undefined {
   try {
-    return read();
+    const value = read();
+    return typeof value === 'number' && !Number.isFinite(value) ? undefined : value;
   } catch {
     return undefined;
   }

@@ -73,7 +73,10 @@ export class Residency {
       violation: (error) => this.kill(error),
       now: () => options.clock.now(),
     });
-    thread.onGone((held) => this.#link.drain(held));
+    thread.onGone(
+      (held) => this.#link.drain(held),
+      () => this.#onForce(),
+    );
     this.#ready.promise.catch(() => {});
     this.ended = thread.ended.then((end) => {
       this.#end();
@@ -190,8 +193,13 @@ export class Residency {
 
   /** End it now. Frames it already posted still count; nothing new is served. */
   kill(reason: HarnessError): void {
-    this.#link.refuseCalls();
+    this.#onForce();
     this.#options.thread.kill(reason);
+  }
+
+  /** Also when somebody else ends the thread: its guard, or the thread's own port. */
+  #onForce(): void {
+    this.#link.refuseCalls();
     this.#end();
   }
 

@@ -2,27 +2,41 @@
  * The one constructor around `Worker`. It owns a thread and main's end of the agent's port, from
  * construction to the moment both are gone; what the frames mean is its user's.
  *
- * One way: starting → waiting → assigned → killing → dead. The first reason to kill wins.
- * The end is told once, after the thread's `exit` and after every frame that had arrived by
- * then was taken from the port: results posted right before an exit are not lost.
+ * One way: see `ThreadState`. The first reason to kill wins. The end is told once, after the
+ * thread's `exit` and after every frame that had arrived by then was taken from the port: results
+ * posted right before an exit are not lost. Of a thread that does not exit the end is told without
+ * it; what it holds is given back when it is gone after all.
  */
+import type { HeapInfo } from 'node:v8';
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import { MemoryCell } from '../../protocol/memory-cell.ts';
 import type { Port } from '../../protocol/port.ts';
 import { PROTOCOL_VERSION } from '../../protocol/to-main.ts';
 import { decodeFrame } from '../../protocol/validate.ts';
-import type { WorkerInit } from '../../protocol/worker-init.ts';
+import type { InitMessage, MeasureMessage, WorkerInit } from '../../protocol/worker-init.ts';
 import { census } from '../base/census.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
 import { CapturedOutput } from './captured-output.ts';
 import type { ThreadLimits } from './limits.ts';
-import type { ProcessReadings } from './process-readings.ts';
+import { hardLimitMb } from './memory-guard.ts';
+import type { Guarded } from './memory-guard.ts';
+import type { Supervision } from './supervision.ts';
+import {
+  checkHeapLimit,
+  crash,
+  exited,
+  stuck,
+  uncaught,
+  YOUNG_GENERATION_MB,
+} from './thread-errors.ts';
+import { ThreadState } from './thread-state.ts';
 
 /** How a thread ended. Without an error it ended as it was asked to. */
 export interface ThreadEnd {
@@ -40,8 +54,11 @@ export interface AgentThread {
   note(word: { readonly fault: ErrorRecord } | 'stopped'): void;
   /** End it now. Idempotent; the first reason is kept. */
   kill(reason: HarnessError): void;
-  /** Called once when the thread is gone, with all that its port still held, in order. */
-  onGone(take: (held: Iterable<unknown>) => void): void;
+  /**
+   * `take` is called once when the thread is gone, with all that its port still held, in order;
+   * `ending` in the tick in which somebody, whoever it is, ends it by force.
+   */
+  onGone(take: (held: Iterable<unknown>) => void, ending?: () => void): void;
   /** Settles once, after `onGone`. Never rejects. */
   readonly ended: Promise<ThreadEnd>;
   /** Whether it keeps the process alive. */
@@ -61,12 +78,10 @@ export interface WorkerThreadOptions {
   readonly startMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly readings: ProcessReadings;
+  readonly supervision: Supervision;
 }
 
-const YOUNG_GENERATION_MB = 16;
 const STACK_MB = 4;
-const MIB = 1024 * 1024;
 /** The end of a dead thread's output that is logged. */
 const REPORTED_CHARACTERS = 4_096;
 /** From `terminate()` to the verdict that the thread cannot be ended. */
@@ -82,15 +97,25 @@ export class WorkerThread implements AgentThread {
   readonly #up = deferred<void>();
   readonly #ended = deferred<ThreadEnd>();
   readonly #timers = new Set<Timer>();
-  #state: 'starting' | 'waiting' | 'assigned' | 'killing' | 'dead' = 'starting';
+  readonly #state = new ThreadState();
+  readonly #memory = new MemoryCell();
   #port: MessagePort | undefined;
+  #agent: SessionId | undefined;
   #killReason: HarnessError | undefined;
   /** What the system calls it. Told before any code of others ran in it. */
   #tid: number | undefined;
+  #guarded: Guarded | undefined;
+  #isHeld = false;
+  #isMeasuring = false;
+  #measure: number | undefined;
+  /** Gives back what the thread is counted by. */
+  #release: () => void = () => {};
+  #unstuck: (() => void) | undefined;
   #fault: ErrorRecord | undefined;
   #isPolite = false;
   #thrown: { readonly error: unknown } | undefined;
   #takeHeld: ((held: Iterable<unknown>) => void) | undefined;
+  #ending: (() => void) | undefined;
 
   constructor(options: WorkerThreadOptions) {
     this.#options = options;
@@ -108,7 +133,7 @@ export class WorkerThread implements AgentThread {
         resourceLimits: resourceLimits(options.limits),
       });
     } catch (error) {
-      this.#state = 'dead';
+      this.#state.to('dead');
       const failure = new WorkerError('WORKER_START_FAILED', 'A thread could not be made.', {
         cause: error,
       });
@@ -117,8 +142,7 @@ export class WorkerThread implements AgentThread {
       return;
     }
     this.#worker = worker;
-    const release = census.add('thread');
-    void this.#ended.promise.then(release);
+    this.#release = census.add('thread');
     worker.on('error', (error: unknown) => (this.#thrown ??= { error }));
     worker.on('exit', (code) => this.#gone(code));
     worker.on('message', (value: unknown) => this.#onOwnPort(value));
@@ -128,7 +152,7 @@ export class WorkerThread implements AgentThread {
     this.output.attach(worker.stdout);
     this.output.attach(worker.stderr);
     this.#after(options.startMs, () => {
-      if (this.#state !== 'starting') return;
+      if (!this.#state.is('starting')) return;
       const text = `A thread gave no sign of life within ${options.startMs} ms.`;
       this.kill(new WorkerError('WORKER_START_TIMEOUT', text));
     });
@@ -143,10 +167,10 @@ export class WorkerThread implements AgentThread {
   }
 
   assign(init: WorkerInit): Port {
-    if (this.#state !== 'waiting' || this.#worker === undefined) {
+    if (this.#worker === undefined || !this.#state.to('assigned')) {
       throw new WorkerError('WORKER_EXITED', 'The thread is not waiting for an agent.');
     }
-    this.#state = 'assigned';
+    this.#agent = init.sessionId;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     const release = census.add('port');
@@ -161,7 +185,7 @@ export class WorkerThread implements AgentThread {
         ),
       );
     });
-    this.#worker.postMessage({ init, port: port2 }, [port2]);
+    this.#worker.postMessage({ init, port: port2 } satisfies InitMessage<MessagePort>, [port2]);
     return port1 as unknown as Port;
   }
 
@@ -171,23 +195,25 @@ export class WorkerThread implements AgentThread {
   }
 
   kill(reason: HarnessError): void {
-    if (this.#state === 'killing' || this.#state === 'dead') return;
-    this.#state = 'killing';
+    if (!this.#state.to('killing')) return;
     this.#killReason = reason;
+    const since = this.#options.clock.now();
     this.#worker?.removeAllListeners('message');
+    // Before the thread is told: what it asks from here on is not answered any more.
+    this.#ending?.();
+    this.#guarded?.ending();
     void this.#worker?.terminate();
-    this.#after(STUCK_MS, () => {
-      this.#options.logger.error({ reason: reason.message }, 'A thread cannot be ended.');
-      const text = 'The thread could not be ended; it is left alone until the process ends.';
-      this.#settle(new WorkerError('WORKER_STUCK', text, { cause: reason }));
-    });
+    this.#after(STUCK_MS, () => this.#giveUp(reason, since));
   }
 
-  onGone(take: (held: Iterable<unknown>) => void): void {
+  onGone(take: (held: Iterable<unknown>) => void, ending?: () => void): void {
     this.#takeHeld = take;
+    this.#ending = ending;
   }
 
   hold(held: boolean): void {
+    this.#isHeld = held;
+    this.#guarded?.working(held);
     if (held) this.#worker?.ref();
     else this.#worker?.unref();
     if (!held) this.output.unref();
@@ -196,17 +222,22 @@ export class WorkerThread implements AgentThread {
   }
 
   cpuMs(): number | undefined {
-    if (this.#state === 'starting' || this.#state === 'dead') return undefined;
-    const used = this.#tid === undefined ? undefined : this.#options.readings.thread(this.#tid);
+    if (!this.#state.is('waiting', 'assigned', 'killing')) return undefined;
+    const { readings } = this.#options.supervision;
+    const used = this.#tid === undefined ? undefined : readings.thread(this.#tid);
     // Time in which its loop was busy: more than it used when it slept in a call, never less.
-    return used?.cpuMs ?? this.#worker?.performance.eventLoopUtilization().active;
+    return used?.cpuMs ?? this.#busyMs();
+  }
+
+  #busyMs(): number {
+    return this.#worker?.performance.eventLoopUtilization().active ?? 0;
   }
 
   /** The thread's own port says `up`, once; nothing else belongs there. */
   #onOwnPort(value: unknown): void {
     try {
       const { frame } = decodeFrame(value);
-      if (frame.type !== 'up' || this.#state !== 'starting') {
+      if (frame.type !== 'up' || !this.#state.is('starting')) {
         throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread posted on its own port.');
       }
       if (frame.protocol !== PROTOCOL_VERSION) {
@@ -219,12 +250,75 @@ export class WorkerThread implements AgentThread {
       this.kill(error as HarnessError);
       return;
     }
-    this.#state = 'waiting';
+    this.#state.to('waiting');
+    this.#watchMemory();
     this.#up.resolve();
   }
 
+  #watchMemory(): void {
+    this.#guarded = this.#options.supervision.guard.watch({
+      memoryMb: this.limits.memoryMb,
+      tid: this.#tid,
+      busyMs: () => this.#busyMs(),
+      measure: () => this.#askForMemory(),
+      takeMeasure: () => {
+        const measure = this.#memory.take() ?? this.#measure;
+        this.#measure = undefined;
+        return measure;
+      },
+      warn: (bytes, limitBytes) => {
+        const { events } = this.#options.supervision;
+        events.emit('thread/warning', { ...this.#whose(), kind: 'memory', bytes, limitBytes });
+      },
+      kill: (reason) => this.kill(reason),
+    });
+    this.#guarded.working(this.#isHeld);
+  }
+
+  /** The engine answers for a thread that is busy, too, where it can be asked; else the thread has to. */
+  #askForMemory(): void {
+    const worker = this.#worker as MeasurableWorker | undefined;
+    if (worker?.getHeapStatistics === undefined) {
+      worker?.postMessage({ measure: this.#memory.buffer } satisfies MeasureMessage);
+      return;
+    }
+    if (this.#isMeasuring) return;
+    this.#isMeasuring = true;
+    worker.getHeapStatistics().then(
+      ({ total_heap_size, external_memory, malloced_memory }) => {
+        this.#isMeasuring = false;
+        this.#measure = total_heap_size + external_memory + malloced_memory;
+      },
+      // It is gone, or on its way.
+      () => (this.#isMeasuring = false),
+    );
+  }
+
+  #whose(): { readonly agent?: SessionId } {
+    return this.#agent === undefined ? {} : { agent: this.#agent };
+  }
+
+  /** It does not end. Its end is told without it, and from here on nothing of it is heard. */
+  #giveUp(reason: HarnessError, since: number): void {
+    if (!this.#state.to('stuck')) return;
+    const { code, message } = reason;
+    const thread = this.#worker?.threadId ?? 0;
+    this.#unstuck = this.#options.supervision.stuck({
+      ...this.#whose(),
+      thread,
+      reason: { code, message },
+      since,
+    });
+    this.#settle(stuck(reason));
+  }
+
   #gone(code: number): void {
-    if (this.#state === 'dead') return;
+    const wasStuck = this.#state.is('stuck');
+    if (!this.#state.to('dead')) return;
+    this.#guarded?.gone();
+    this.#release();
+    // Its end was told, and its port closed, when it was given up.
+    if (wasStuck) return this.#unstuck?.();
     // Frames that arrived and were not handled yet are still in the port.
     this.#takeHeld?.(heldBy(this.#port));
     this.#settle(this.#verdict(code));
@@ -233,19 +327,12 @@ export class WorkerThread implements AgentThread {
   #verdict(code: number): HarnessError | undefined {
     if (this.#killReason !== undefined) return this.#killReason;
     if (this.#fault !== undefined) return crash(this.#fault);
-    if (this.#thrown !== undefined) {
-      const record = toErrorRecord(this.#thrown.error);
-      if (record.code === 'ERR_WORKER_OUT_OF_MEMORY') return outOfMemory(this.limits);
-      return crash(record);
-    }
+    if (this.#thrown !== undefined) return uncaught(this.#thrown.error, this.limits);
     if (this.#isPolite) return undefined;
-    const text = `The thread ended by itself with exit code ${code} before its work was done.`;
-    return new WorkerError('WORKER_EXITED', text);
+    return exited(code);
   }
 
   #settle(error: HarnessError | undefined): void {
-    if (this.#state === 'dead') return;
-    this.#state = 'dead';
     for (const timer of this.#timers) timer.cancel();
     this.#timers.clear();
     this.#port?.close();
@@ -266,10 +353,10 @@ export class WorkerThread implements AgentThread {
   }
 
   #after(ms: number, run: () => void): void {
-    if (this.#state === 'dead') return;
+    if (this.#state.is('stuck', 'dead')) return;
     const timer = this.#options.clock.after(ms, () => {
       this.#timers.delete(timer);
-      if (this.#state !== 'dead') run();
+      if (!this.#state.is('stuck', 'dead')) run();
     });
     this.#timers.add(timer);
   }
@@ -290,32 +377,13 @@ function resourceLimits({ memoryMb }: ThreadLimits): {
 } {
   if (memoryMb === 'unlimited') return { stackSizeMb: STACK_MB };
   return {
-    maxOldGenerationSizeMb: memoryMb,
+    maxOldGenerationSizeMb: hardLimitMb(memoryMb),
     maxYoungGenerationSizeMb: YOUNG_GENERATION_MB,
     stackSizeMb: STACK_MB,
   };
 }
 
-/** A heap flag of the process silently wins over a thread's own limit; then there is none. */
-function checkHeapLimit({ memoryMb }: ThreadLimits, heapLimitBytes: number): void {
-  if (memoryMb === 'unlimited') return;
-  const most = (memoryMb + 3 * YOUNG_GENERATION_MB) * 1.25 * MIB;
-  if (heapLimitBytes <= most) return;
-  throw new WorkerError(
-    'MEMORY_LIMIT_VOID',
-    `A thread asked for ${memoryMb} MiB of heap has ${Math.round(heapLimitBytes / MIB)} MiB: ` +
-      'a heap flag of this process overrides it. Remove --max-old-space-size from the command ' +
-      "line and NODE_OPTIONS, or set limits.memoryMb to 'unlimited'.",
-  );
-}
-
-function crash(record: ErrorRecord): WorkerError {
-  const code = record.code === 'UNKNOWN' ? '' : ` (${record.code})`;
-  const text = `The thread crashed: ${record.name}: ${record.message}${code}`;
-  return new WorkerError('WORKER_CRASHED', text);
-}
-
-function outOfMemory({ memoryMb }: ThreadLimits): WorkerError {
-  const text = `The thread ran out of memory: its heap limit is ${memoryMb} MiB.`;
-  return new WorkerError('WORKER_OUT_OF_MEMORY', text);
-}
+/** Of newer Nodes. */
+type MeasurableWorker = Worker & {
+  getHeapStatistics?(): Promise<HeapInfo>;
+};

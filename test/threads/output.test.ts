@@ -4,11 +4,14 @@ import { WorkerThread } from '../../dist/src/worker-host/thread.js';
 import { systemClock } from '../../dist/src/base/clock.js';
 import { silentLogger } from '../../dist/src/base/logger.js';
 import { processReadings } from '../../dist/src/worker-host/process-readings.js';
+import { Supervision } from '../../dist/src/worker-host/supervision.js';
 import { workerEntry } from '../../dist/src/worker-host/entry.js';
 import { WorkerError } from '../../dist/src/index.js';
 import { fixture } from './real.ts';
 import { until } from '../support/until.ts';
 
+const supervisionWith = (readings: typeof processReadings): Supervision =>
+  new Supervision({ clock: systemClock, readings, logger: silentLogger });
 const options = {
   limits: { memoryMb: 64 },
   env: {},
@@ -16,7 +19,7 @@ const options = {
   startMs: 10_000,
   clock: systemClock,
   logger: silentLogger,
-  readings: processReadings,
+  supervision: supervisionWith(processReadings),
 };
 
 it('keeps the first 256 KiB of what a thread prints, and counts the rest', async () => {
@@ -42,7 +45,11 @@ it.each([
 ])(
   'tells the processor time of a thread from its first sign of life to its end, %s',
   async (_, readings) => {
-    const thread = new WorkerThread({ ...options, entry: workerEntry(), readings });
+    const thread = new WorkerThread({
+      ...options,
+      entry: workerEntry(),
+      supervision: supervisionWith(readings),
+    });
     expect(thread.cpuMs()).toBeUndefined();
     await thread.up;
     expect(thread.cpuMs()).toBeGreaterThan(0);

@@ -159,17 +159,19 @@ export function runProgram(
     args = [],
     flags = [],
     env = {},
+    timeoutMs = 30_000,
   }: {
     readonly args?: string[];
     readonly flags?: string[];
     readonly env?: Readonly<Record<string, string>>;
+    readonly timeoutMs?: number;
   } = {},
 ): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       [...flags, fileURLToPath(fixture(name)), ...args],
-      { timeout: 30_000, killSignal: 'SIGKILL', env: { ...process.env, ...env } },
+      { timeout: timeoutMs, killSignal: 'SIGKILL', env: { ...process.env, ...env } },
       (error: ExecFileException | null, stdout, stderr) =>
         resolve({
           code: error === null ? 0 : typeof error.code === 'number' ? error.code : null,

@@ -1,0 +1,79 @@
+import type { ProcessReadings, Stock } from '../../src/worker-host/process-readings.ts';
+
+const MIB = 1024 * 1024;
+/** Faults of one MiB, in pages of 4 KiB. */
+const FAULTS = 256;
+
+/** A process whose numbers are what the test says. */
+export class FakeReadings implements ProcessReadings {
+  rss = 100 * MIB;
+  memory = 16_000 * MIB;
+  free = 16_000 * MIB;
+  /** Nothing can be read: no descriptor is left. */
+  isBlind = false;
+  /** There is no `/proc`. */
+  hasProc = true;
+  mapsStock: Stock | undefined = { used: 1_000, most: 65_530 };
+  descriptorStock: Stock | undefined = { used: 30, most: 20_000 };
+  /** How often anything was read that costs something. */
+  reads = 0;
+  readonly #threads = new Map<number, { cpuMs: number; minorFaults: number }>();
+  #faults = 0;
+  #busyMs = 0;
+
+  /** This thread, or somebody without a name, has so much more (or less) of the process. */
+  grows(tid: number | 'main', mib: number): void {
+    this.rss += mib * MIB;
+    const faults = Math.max(0, mib) * FAULTS;
+    this.#faults += faults;
+    this.works(tid, 20, faults);
+  }
+
+  works(tid: number | 'main', cpuMs: number, faults = 0): void {
+    if (tid === 'main') {
+      this.#busyMs += cpuMs;
+      return;
+    }
+    const { cpuMs: before = 0, minorFaults = 0 } = this.#threads.get(tid) ?? {};
+    this.#threads.set(tid, { cpuMs: before + cpuMs, minorFaults: minorFaults + faults });
+  }
+
+  rssBytes(): number | undefined {
+    this.reads++;
+    return this.isBlind ? undefined : this.rss;
+  }
+
+  thread(tid: number): { cpuMs: number; minorFaults: number } | undefined {
+    this.reads++;
+    if (this.isBlind || !this.hasProc) return undefined;
+    return { cpuMs: 0, minorFaults: 0, ...this.#threads.get(tid) };
+  }
+
+  process(): { cpuMs: number; minorFaults: number } | undefined {
+    this.reads++;
+    if (this.isBlind || !this.hasProc) return undefined;
+    return { cpuMs: 0, minorFaults: this.#faults };
+  }
+
+  mainBusyMs(): number {
+    return this.#busyMs;
+  }
+
+  memoryBytes(): number {
+    return this.memory;
+  }
+
+  freeBytes(): number {
+    return this.free;
+  }
+
+  maps(): Stock | undefined {
+    this.reads++;
+    return this.mapsStock;
+  }
+
+  descriptors(): Stock | undefined {
+    this.reads++;
+    return this.descriptorStock;
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Children that take all memory, each way in a thread beside others, in one program of their own:
+ * unguarded most of these abort a process, at once and without an event.
+ */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { runProgram } from './real.ts';
+
+const shapes = [
+  'numbers',
+  'map',
+  'set',
+  'dictionary',
+  'new_array',
+  'json',
+  'match',
+  'objects',
+  'buffers',
+  'array_buffers',
+  'strings',
+  'shared_buffers',
+  'wasm',
+  'buffers_in_turns',
+];
+
+interface Told {
+  readonly shape: string;
+  readonly hog: { readonly stopReason: string; readonly diagnostic: string };
+  readonly others: readonly { readonly stopReason: string; readonly text: string }[];
+  readonly warned: readonly string[];
+  readonly figures: { readonly peakMib: number };
+}
+let told: ReadonlyMap<string, Told> = new Map();
+
+describe('a child that exhausts memory', () => {
+  beforeAll(async () => {
+    const ended = await runProgram('hoarding.mjs', { args: [shapes.join()], timeoutMs: 600_000 });
+    const lines = ended.stdout.split('\n').filter((line) => line !== '');
+    told = new Map(lines.map((line) => JSON.parse(line) as Told).map((one) => [one.shape, one]));
+    if (process.env['SHOW'] !== undefined) console.log(ended.stdout);
+    // The program is there to the end, whatever its children did.
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' });
+  }, 600_000);
+
+  it.each(shapes)('%s fails alone, and those beside it have their results', (shape) => {
+    const { hog, others, warned, figures } = told.get(shape)!;
+    expect(hog.stopReason).toBe('error');
+    expect(hog.diagnostic).toMatch(/^WORKER_OUT_OF_MEMORY: .*256 MiB/);
+    expect(others).toMatchObject([
+      { stopReason: 'completed', text: 'churned' },
+      { stopReason: 'completed', text: 'kept' },
+    ]);
+    expect(warned.filter((word) => word !== 'memory string')).toEqual([]);
+    // The engine would have ended it at 1,792 MiB, or the process.
+    expect(figures.peakMib).toBeLessThan(1_700);
+  });
+});
