@@ -30,6 +30,7 @@ export type ThreadWarning = { readonly agent?: SessionId } & {
   readonly limitBytes: number;
 };
 
+/** What is told of single threads. Whoever is told can still look at the agent by its id. */
 export interface ThreadEvents {
   'thread/warning': ThreadWarning;
   /** It is left alone: it serves nobody, and nothing of it is heard any more. */
