@@ -263,6 +263,8 @@ export async function buildHarness(
     logger,
   });
   if (options.onStuck !== undefined) supervision.events.on('thread/stuck', options.onStuck);
+  // What a test makes its threads of costs the machine nothing.
+  const machine = parts.machine ?? (parts.threads === undefined ? supervision.machine : undefined);
   const factory = (parts.threads ?? workerThreads({ ...workers, clock }))(
     limits,
     logger,
@@ -296,7 +298,7 @@ export async function buildHarness(
         factory,
         warm: workers.warm ?? 2,
         startingAtOnce: STARTING_AT_ONCE,
-        ...(parts.machine === undefined ? {} : { machine: parts.machine }),
+        ...(machine === undefined ? {} : { machine }),
         clock,
         random: () => parts.random?.() ?? Math.random(),
         logger,

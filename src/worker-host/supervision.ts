@@ -7,6 +7,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { Clock } from '../base/clock.ts';
 import { Emitter } from '../base/emitter.ts';
 import type { Logger } from '../base/logger.ts';
+import { MachineCapacity } from './machine.ts';
 import { MemoryGuard } from './memory-guard.ts';
 import type { ProcessReadings } from './process-readings.ts';
 
@@ -49,6 +50,7 @@ export class Supervision {
   readonly events: Emitter<ThreadEvents>;
   readonly readings: ProcessReadings;
   readonly guard: MemoryGuard;
+  readonly machine: MachineCapacity;
   readonly #logger: Logger;
   readonly #stuck = new Set<StuckThread>();
 
@@ -56,6 +58,9 @@ export class Supervision {
     this.events = new Emitter(logger);
     this.readings = readings;
     this.guard = new MemoryGuard({ clock, readings });
+    const { guard } = this;
+    const budgetBytes = (): number => guard.budgetBytes;
+    this.machine = new MachineCapacity({ clock, readings, budgetBytes });
     this.#logger = logger;
   }
 
