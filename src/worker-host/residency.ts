@@ -141,7 +141,13 @@ export class Residency {
     }
   }
 
+  /**
+   * Have its loop ask for a turn. Nothing is posted while it is going to: a claim finds all that is
+   * committed when it is answered, and what is committed later comes here after that. So however
+   * much comes for a thread that reads nothing, one frame waits for it.
+   */
   wake(): void {
+    if (this.owesClaim) return;
     this.#isAwake = true;
     this.#link.wake();
   }

@@ -253,3 +253,31 @@ describe('a turn that was told to stop', () => {
     expect(outcomes).toEqual(['by force', 'by itself']);
   });
 });
+
+describe('messages for a thread that reads nothing', () => {
+  it('leave one frame in front of it, and all of them run', async () => {
+    const script = (): string => 'Done.';
+    await using rt = await byHand({ script });
+    for (let i = 0; i < 50; i++) {
+      rt.root.followup(message(`${i}`));
+      await settled();
+    }
+    expect(rt.threads.of(rt.root.id).ports?.waiting('worker')).toBe(1);
+    await rt.while(rt.root.whenIdle());
+    expect(ends(rt.root.session)).toHaveLength(50);
+  });
+
+  it('are all run, whenever the second of two comes', async () => {
+    const script = (): string => 'Done.';
+    const outcomes = await sweep(async (count) => {
+      await using rt = await byHand({ script });
+      rt.root.followup(message('one'));
+      await rt.frames(count);
+      const isLast = rt.root.status === 'idle';
+      rt.root.followup(message('two'));
+      await rt.while(rt.root.whenIdle());
+      return { outcome: ends(rt.root.session).join(), isLast };
+    });
+    expect(outcomes).toEqual(['completed,completed']);
+  });
+});

@@ -171,3 +171,36 @@ it('tells a turn to stop by the cell at once, and by a frame', async () => {
   await settled();
   expect(frames).toEqual([{ type: 'interrupt', turn: 3 }]);
 });
+
+describe('a wake', () => {
+  const wakes = async ({ thread, frames }: ReturnType<typeof resident>): Promise<number> => {
+    thread.ports.flush();
+    await settled();
+    return frames.filter(({ type }) => type === 'wake').length;
+  };
+
+  it('is posted once while its loop has not asked, however many come', async () => {
+    const made = resident();
+    for (let i = 0; i < 1_000; i++) made.residency.wake();
+    expect(await wakes(made)).toBe(1);
+  });
+
+  it('is posted again once a claim is answered, and not while that is waited for', async () => {
+    const made = resident();
+    const { residency } = made;
+    residency.wake();
+    const answered = residency.claiming();
+    residency.wake();
+    expect(await wakes(made)).toBe(1);
+    answered();
+    residency.wake();
+    expect(await wakes(made)).toBe(2);
+  });
+
+  it('is not needed when a turn has just ended: its loop asks by itself', async () => {
+    const made = resident();
+    made.residency.turnEnded();
+    made.residency.wake();
+    expect(await wakes(made)).toBe(0);
+  });
+});
