@@ -2,6 +2,7 @@ import { ERROR_CAUSES, ERROR_MESSAGE_CHARS, ERROR_STACK_CHARS } from './error-re
 import type { HostServiceName } from './host-services.ts';
 import type { JsonObject } from './json.ts';
 import type { RetryPolicy } from './model.ts';
+import { MAX_FRAME_EVENTS } from './to-main.ts';
 import type { ToMainMap, ToMainType, WorkerEventMap, WorkerEventType } from './to-main.ts';
 
 /** Keys of `T` that must be present. */
@@ -281,7 +282,7 @@ export const toMainSchemas = {
       events: {
         type: 'array',
         minItems: 1,
-        maxItems: 100_000,
+        maxItems: MAX_FRAME_EVENTS,
         items: {
           type: 'object',
           properties: {

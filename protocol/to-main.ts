@@ -87,3 +87,5 @@ export const PROTOCOL_VERSION = 2;
 /** Sizes main accepts, in bytes, checked before anything is decoded. */
 export const MAX_FRAME_BYTES = 1024 * 1024;
 export const MAX_CONTROL_FRAME_BYTES = 64 * 1024;
+/** Events of one frame: a few milliseconds of main, which takes it as a whole. */
+export const MAX_FRAME_EVENTS = 500;

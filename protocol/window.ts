@@ -4,7 +4,7 @@ export interface WindowSize {
   readonly bytes: number;
 }
 
-export const DEFAULT_WINDOW: WindowSize = { frames: 256, bytes: 4 * 1024 * 1024 };
+export const DEFAULT_WINDOW: WindowSize = { frames: 256, bytes: 1024 * 1024 };
 
 /**
  * The sender's half of credit: what was posted and not yet taken. Pure arithmetic, no I/O and
@@ -48,27 +48,41 @@ export class SendWindow {
   }
 }
 
+/** What the receiver had given back at some time: frames, and bytes, since the beginning. */
+export interface Acknowledged {
+  readonly frames: number;
+  readonly bytes: number;
+}
+
 /** The receiver's half: how many frames were taken, and whether the sender overran its credit. */
 export class ReceiveWindow {
   readonly #size: WindowSize;
   #received = 0;
+  #receivedBytes = 0;
   #taken = 0;
-  #acknowledged = 0;
-  #bytesOutstanding = 0;
+  #acknowledged: Acknowledged = { frames: 0, bytes: 0 };
   readonly #sizes: number[] = [];
 
   constructor(size: WindowSize = DEFAULT_WINDOW) {
     this.#size = size;
   }
 
-  /** Count one frame that arrived. False: it was posted without credit. */
-  receive(bytes: number): boolean {
+  /** As it is now; for a frame that arrives now and is counted later. */
+  get acknowledged(): Acknowledged {
+    return this.#acknowledged;
+  }
+
+  /**
+   * Count one frame that arrived. False: it was posted without credit.
+   * @param then what was given back when it arrived
+   */
+  receive(bytes: number, then: Acknowledged = this.#acknowledged): boolean {
     const hadRoom =
-      this.#received - this.#acknowledged < this.#size.frames &&
-      this.#bytesOutstanding < this.#size.bytes;
+      this.#received - then.frames < this.#size.frames &&
+      this.#receivedBytes - then.bytes < this.#size.bytes;
     this.#received++;
+    this.#receivedBytes += bytes;
     this.#sizes.push(bytes);
-    this.#bytesOutstanding += bytes;
     return hadRoom;
   }
 
@@ -79,10 +93,11 @@ export class ReceiveWindow {
 
   /** The number to put in an `ack`, or `undefined` when the sender knows it already. */
   acknowledgement(): number | undefined {
-    const count = this.#taken - this.#acknowledged;
+    const count = this.#taken - this.#acknowledged.frames;
     if (count === 0) return undefined;
-    for (const bytes of this.#sizes.splice(0, count)) this.#bytesOutstanding -= bytes;
-    this.#acknowledged = this.#taken;
+    let { bytes } = this.#acknowledged;
+    for (const size of this.#sizes.splice(0, count)) bytes += size;
+    this.#acknowledged = { frames: this.#taken, bytes };
     return this.#taken;
   }
 }

@@ -7,7 +7,7 @@ import { mostHeapBytes, pack, unpackFrame } from '../protocol/codec.ts';
 import { toShortErrorRecord } from '../protocol/error-record.ts';
 import type { Port } from '../protocol/port.ts';
 import type { RpcCall, ToMain, ToMainOf, WorkerEvent } from '../protocol/to-main.ts';
-import { MAX_FRAME_BYTES } from '../protocol/to-main.ts';
+import { MAX_FRAME_BYTES, MAX_FRAME_EVENTS } from '../protocol/to-main.ts';
 import type { RpcReply, ToWorker, ToWorkerOf } from '../protocol/to-worker.ts';
 import { ReceiveWindow, SendWindow } from '../protocol/window.ts';
 import type { WindowSize } from '../protocol/window.ts';
@@ -206,7 +206,7 @@ export class Link {
     let bytes = 0;
     let heapBytes = 0;
     for (const queued of this.#queue) {
-      if (queued.kind !== 'event') break;
+      if (queued.kind !== 'event' || events.length === MAX_FRAME_EVENTS) break;
       heapBytes += queued.heapBytes;
       const isFull =
         bytes + queued.bytes > BATCH_BYTES || heapBytes > mostHeapBytes(bytes + queued.bytes);

@@ -17,9 +17,11 @@ import type { ToWorker } from '../../protocol/to-worker.ts';
 import type { ToolSpec } from '../../protocol/tool.ts';
 import { checkCall, decodeFrame } from '../../protocol/validate.ts';
 import { DEFAULT_WINDOW, ReceiveWindow, SendWindow } from '../../protocol/window.ts';
-import type { WindowSize } from '../../protocol/window.ts';
+import type { Acknowledged, WindowSize } from '../../protocol/window.ts';
 import { deferred } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
+import { MainShare } from './main-share.ts';
+import type { Waiting } from './main-share.ts';
 import { serveCalls } from './services.ts';
 
 export interface LinkOptions {
@@ -39,6 +41,18 @@ export interface LinkOptions {
   violation(error: HarnessError): void;
   /** Milliseconds. */
   now(): number;
+  /** Default: that of main's loop. */
+  readonly share?: MainShare;
+}
+
+interface Arrived {
+  readonly value: unknown;
+  readonly acknowledged: Acknowledged;
+}
+interface Arrival {
+  readonly bytes: number;
+  readonly isLive: boolean;
+  readonly acknowledged: Acknowledged;
 }
 
 /** Calls one agent may have open: a claim, a model request, and its tool calls twice over. */
@@ -48,13 +62,16 @@ const FLOOD_FRAMES = 2_000;
 const FLOOD_MS = 100;
 /** So many are a flood as well when main has no time for anything else. */
 const COSTLY_FRAMES = 200;
+/** Bytes that may wait for main's time, beyond what has credit: of calls, which cost none. */
+const UNCREDITED_BYTES = 16 * 1024 * 1024;
+const MAIN = new MainShare();
 
-export class Link {
+export class Link implements Waiting {
   readonly #options: LinkOptions;
   readonly #endpoint: FrameEndpoint<RpcCall>;
   readonly #sendWindow: SendWindow;
   readonly #receiveWindow: ReceiveWindow;
-  readonly #onMessage = (value: unknown): void => this.#receive(value, true);
+  readonly #onMessage = (value: unknown): void => this.#arrive(value);
   readonly #onMessageError = (): void =>
     this.#fail(new ProtocolError('PROTOCOL_VIOLATION', 'A thread posted what cannot be read.'));
   #state: 'open' | 'draining' | 'closed' = 'open';
@@ -67,9 +84,15 @@ export class Link {
   #floodSince = Number.NEGATIVE_INFINITY;
   #floodFrames = 0;
   #floodSpentMs = 0;
+  readonly #share: MainShare;
+  /** Arrived, and not looked at: main had no time left for threads. In order, from `#taken` on. */
+  #arrived: (Arrived | undefined)[] = [];
+  #taken = 0;
+  #arrivedBytes = 0;
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#share = options.share ?? MAIN;
     this.#sendWindow = new SendWindow(options.window ?? DEFAULT_WINDOW);
     this.#receiveWindow = new ReceiveWindow(options.window ?? DEFAULT_WINDOW);
     this.#endpoint = serveCalls(options.services, (message) => {
@@ -116,9 +139,10 @@ export class Link {
   drain(held: Iterable<unknown>): void {
     this.refuseCalls();
     // After a violation nothing counts, so that what a flood left is not even looked at.
-    if (this.#state !== 'closed') {
+    while (!this.#isClosed && this.#taken < this.#arrived.length) this.#takeArrived(false);
+    if (!this.#isClosed) {
       for (const value of held) {
-        this.#receive(value, false);
+        this.#receive(value, false, this.#receiveWindow.acknowledged);
         if (this.#isClosed) break;
       }
     }
@@ -129,6 +153,7 @@ export class Link {
   close(): void {
     this.#state = 'closed';
     this.#creditWait?.resolve();
+    this.#forget();
     this.#options.port.off('message', this.#onMessage);
     this.#options.port.off('messageerror', this.#onMessageError);
   }
@@ -142,31 +167,70 @@ export class Link {
     this.#options.port.postMessage(frame);
   }
 
-  #receive(value: unknown, isLive: boolean): void {
+  /** The oldest frame that waits for main's time. */
+  takeNext(): boolean {
+    this.#takeArrived(true);
+    return this.#taken < this.#arrived.length;
+  }
+
+  /** Now, if main has time left for threads and nothing of this one waits; else in its turn. */
+  #arrive(value: unknown): void {
     if (this.#state === 'closed') return;
+    const { acknowledged } = this.#receiveWindow;
+    if (this.#arrived.length === 0 && !this.#share.isUsedUp) {
+      return this.#receive(value, true, acknowledged);
+    }
+    // What it may post goes by what it could know by now, however late it is counted.
+    if (this.#arrived.push({ value, acknowledged }) === 1) this.#share.add(this);
+    this.#arrivedBytes += sizeOf(value);
+    const mostBytes = (this.#options.window ?? DEFAULT_WINDOW).bytes + UNCREDITED_BYTES;
+    const waiting = this.#arrived.length - this.#taken;
+    if (waiting <= FLOOD_FRAMES && this.#arrivedBytes <= mostBytes) return;
+    const text = `A thread posted ${waiting} frames before one could be taken.`;
+    this.#fail(new WorkerError('WORKER_FLOODED', text));
+  }
+
+  #takeArrived(isLive: boolean): void {
+    const { value, acknowledged } = this.#arrived[this.#taken] as Arrived;
+    this.#arrived[this.#taken++] = undefined;
+    this.#arrivedBytes -= sizeOf(value);
+    if (this.#taken === this.#arrived.length) this.#forget();
+    this.#receive(value, isLive, acknowledged);
+  }
+
+  #forget(): void {
+    this.#arrived = [];
+    this.#taken = 0;
+    this.#arrivedBytes = 0;
+    this.#share.remove(this);
+  }
+
+  #receive(value: unknown, isLive: boolean, acknowledged: Acknowledged): void {
+    if (this.#state === 'closed') return;
+    const since = this.#options.now();
     try {
-      const since = this.#options.now();
       const { frame, bytes } = decodeFrame(value);
       if (this.#isOver)
         throw new ProtocolError('PROTOCOL_VIOLATION', 'A thread went on after its end.');
-      this.#dispatch(frame, bytes, isLive);
+      this.#dispatch(frame, { bytes, isLive, acknowledged });
       if (frame.type !== 'events') this.#countUncredited(since);
     } catch (error) {
       // Thrown on, whatever it is would end the process: this runs in the port's own listener.
       const isTold = error instanceof ProtocolError || error instanceof WorkerError;
       this.#fail(isTold ? error : untakeable(error));
     }
+    this.#share.spend(this.#options.now() - since);
   }
 
-  #dispatch(frame: ToMain, bytes: number, isLive: boolean): void {
+  #dispatch(frame: ToMain, arrival: Arrival): void {
     switch (frame.type) {
       case 'ready':
         return this.#options.ready(frame.tools, frame.retryPolicy);
       case 'events':
-        return this.#events(frame.from, frame.events, bytes);
+        return this.#events(frame.from, frame.events, arrival);
       case 'call':
         // A thread that is being ended, or is gone, claims nothing and starts nothing.
-        if (this.#state === 'open' && isLive) this.#call(frame.message);
+        if (this.#state === 'open' && arrival.isLive) this.#call(frame.message);
         return;
       case 'ack':
         if (!this.#sendWindow.acknowledge(frame.taken)) {
@@ -190,15 +254,15 @@ export class Link {
     }
   }
 
-  #events(from: number, events: readonly WorkerEvent[], bytes: number): void {
-    if (!this.#receiveWindow.receive(bytes)) {
+  #events(from: number, events: readonly WorkerEvent[], arrival: Arrival): void {
+    if (!this.#receiveWindow.receive(arrival.bytes, arrival.acknowledged)) {
       throw new ProtocolError('PROTOCOL_VIOLATION', 'Events were posted beyond the credit.');
     }
     if (from !== this.#eventsReceived) {
       throw new ProtocolError('PROTOCOL_VIOLATION', `Event ${from} came out of order.`);
     }
     this.#eventsReceived += events.length;
-    this.#options.received?.(bytes);
+    this.#options.received?.(arrival.bytes);
     for (const event of events) this.#options.event(event);
     this.#receiveWindow.take();
     if (this.#ackScheduled) return;
@@ -246,6 +310,9 @@ export class Link {
     this.#options.violation(error);
   }
 }
+
+/** Only bytes are ever kept waiting for long: whatever else it is ends its thread. */
+const sizeOf = (value: unknown): number => (value instanceof Uint8Array ? value.byteLength : 0);
 
 function untakeable(error: unknown): ProtocolError {
   const text = `What a thread told could not be taken: ${toErrorRecord(error).message}`;

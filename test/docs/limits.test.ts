@@ -85,6 +85,17 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['nesting of a frame', 'protocol/codec.ts', 'MAX_DEPTH'],
   ['values in a frame', 'protocol/codec.ts', 'MAX_NODES'],
   ['what a frame takes in memory', 'protocol/codec.ts', 'HEAP_BYTES'],
+  ['events in a frame', 'protocol/to-main.ts', 'MAX_FRAME_EVENTS'],
+  [
+    'time of the main thread for the frames of all threads, in one turn of its loop',
+    'src/worker-host/main-share.ts',
+    'SHARE_MS',
+  ],
+  [
+    'bytes of a thread that wait for that, beyond its credit',
+    'src/worker-host/link.ts',
+    'UNCREDITED_BYTES',
+  ],
   [ERROR_ROW, 'protocol/error-record.ts', 'ERROR_MESSAGE_CHARS'],
   [ERROR_ROW, 'protocol/error-record.ts', 'ERROR_STACK_CHARS'],
   ['the message of a failure that a thread tells', 'protocol/schemas.ts', 'FAILURE_MESSAGE_CHARS'],
