@@ -41,7 +41,7 @@ export async function ground(parts: GroundParts, life: Life, isAgain: boolean): 
   const { plan, dice, oracle, minds, disk, note } = parts;
   const warn = (_fields: object, text: string): void => note(text);
   let host: WorkerHost | undefined;
-  const { maxLiveChildren, maxTotalChildren, restarts } = plan;
+  const { maxLiveChildren, maxTotalChildren, maxPending, steps, restarts } = plan;
   const harness = await buildHarness(
     {
       store: new SimStore(life, disk),
@@ -60,6 +60,8 @@ export async function ground(parts: GroundParts, life: Life, isAgain: boolean): 
         interruptGraceMs: INTERRUPT_GRACE_MS,
         ...(maxLiveChildren === undefined ? {} : { maxLiveChildren }),
         ...(maxTotalChildren === undefined ? {} : { maxTotalChildren }),
+        ...(maxPending === undefined ? {} : { maxPending }),
+        ...(steps === undefined ? {} : { steps }),
         ...(restarts === undefined ? {} : { restarts }),
       },
       logger: { debug() {}, info() {}, warn, error: warn },

@@ -46,6 +46,29 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
       `the accepted message ${id} of ${session} is ${fate}${end === undefined ? '' : ` (${end})`}`,
     );
   }
+  const notices = new Map<SessionId, number>();
+  for (const [id, own] of stored) {
+    const isChild = oracle.residencies.has(id);
+    for (const event of own) {
+      if (
+        event.type === 'step/start' &&
+        isChild &&
+        event.data.step > (oracle.plan.steps ?? Infinity)
+      ) {
+        oracle.say(`${id} took step ${event.data.step} of a turn`);
+      }
+      if (event.type !== 'agent/inbox/spliced') continue;
+      for (const { source } of event.data.inserted) {
+        if (source.kind !== 'subagent-settled') continue;
+        const { senderSessionId: child } = source;
+        notices.set(child, (notices.get(child) ?? 0) + 1);
+      }
+    }
+  }
+  for (const [child, count] of notices) {
+    const most = oracle.residencies.get(child) ?? 0;
+    if (count > most) oracle.say(`${count} notices of ${child}, which was resident ${most} times`);
+  }
   for (const [id, fate] of oracle.starts) {
     const isThere = stored.has(id as SessionId);
     if (fate === 'refused' && isThere) oracle.say(`the refused start of ${id} left its log`);

@@ -55,7 +55,8 @@ export class Oracle {
   hasStoreFailed = false;
   hasEverFailed = false;
   restarts = 0;
-  readonly notices = new Map<SessionId, { told: number; madeUp: number }>();
+  /** Residencies of children that go on, over all lives. */
+  readonly residencies = new Map<SessionId, number>();
   #open = new Map<string, Delegation>();
   /** Nothing of them happens any more, as somebody was promised. */
   #gone = new WeakSet<object>();
@@ -63,6 +64,9 @@ export class Oracle {
   #ended = new WeakSet<Agent>();
   #harness: Harness | undefined;
   #host: WorkerHost | undefined;
+  /** New children of this life of the root, and every child there ever was. */
+  #made = 0;
+  readonly #resumed = new Set<SessionId>();
   #watch: InvariantWatch | undefined;
 
   constructor(plan: Plan) {
@@ -82,6 +86,7 @@ export class Oracle {
     this.#harness = harness;
     this.#host = host;
     this.#open = new Map();
+    this.#made = 0;
     this.#watch = watchInvariants(harness);
     const { agents } = harness;
     harness.on('subagent/start', ({ runId, id }) => {
@@ -101,6 +106,13 @@ export class Oracle {
         );
       if (parent !== undefined) this.#parents.set(id, parent);
       if (isOneShot) this.#oneShots.add(id);
+      if (!isOneShot) this.residencies.set(id, (this.residencies.get(id) ?? 0) + 1);
+      if (!this.#resumed.has(id)) this.#made++;
+      this.#resumed.add(id);
+      const { maxTotalChildren = Infinity } = this.plan;
+      // A start that could not be kept after all is as if it had never been.
+      if (this.#made > maxTotalChildren && !this.hasStoreFailed)
+        this.say(`${this.#made} children were made`);
       this.#open.set(runId, { child: id, agent, parent, isOneShot, accepted: 0, notices: 0 });
     });
     harness.on('subagent/end', ({ runId, id, stopReason }) => {
@@ -201,14 +213,15 @@ export class Oracle {
   look(): void {
     const stalls = this.#host?.stalls(this.#harness?.agents.list() ?? []) ?? [];
     for (const stall of stalls) this.say(`it stalls: ${stall}`);
+    const { maxThreads, maxLiveChildren = Infinity } = this.plan;
+    const live = (this.#harness?.agents.list().length ?? 0) - 1;
+    if (live > maxLiveChildren) this.say(`${live} children are live`);
     let threads = 0;
     for (const { state, terminatedAt = Infinity } of here.life.threads) {
       // One that was to end and does not is given up.
       if (state !== 'gone' && here.now - terminatedAt < STUCK_MS) threads++;
     }
-    if (threads > this.plan.maxThreads) {
-      this.say(`there are ${threads} threads, of at most ${this.plan.maxThreads}`);
-    }
+    if (threads > maxThreads) this.say(`there are ${threads} threads, of at most ${maxThreads}`);
   }
 
   /** All that can happen by itself has happened, and nothing is held up any more. */
@@ -265,6 +278,11 @@ export class Oracle {
     if (!isNotice(source) && source.kind !== 'subagent-report') {
       const run = ofSession(agent.id);
       if (run !== undefined) run.accepted++;
+    }
+    const { maxPending = Infinity } = this.plan;
+    const waits = [...agent.inbox.nextTurn, ...agent.inbox.nextStep];
+    if (!isNotice(source) && waits.filter((one) => !isNotice(one.source)).length > maxPending) {
+      this.say(`more than ${maxPending} messages wait for ${agent.id}`);
     }
     if (source.kind !== 'subagent-settled') return;
     const { senderSessionId: sender } = source;

@@ -27,6 +27,9 @@ export interface Plan {
   readonly memoryMb: number;
   readonly maxLiveChildren: number | undefined;
   readonly maxTotalChildren: number | undefined;
+  readonly maxPending: number | undefined;
+  /** Of one turn of a child. */
+  readonly steps: number | undefined;
   readonly restarts: { readonly max: number; readonly withinMs: number } | undefined;
   /** How often all but main may be late at once. */
   readonly lates: number;
@@ -76,6 +79,8 @@ export function planOf(seed: number, cut: Cut = {}): { plan: Plan; dice: Dice } 
     memoryMb: dice.pick([256, 64]),
     maxLiveChildren: dice.chance(0.2) ? 1 + dice.int(4) : undefined,
     maxTotalChildren: dice.chance(0.2) ? 1 + dice.int(6) : undefined,
+    maxPending: dice.chance(0.2) ? 1 + dice.int(3) : undefined,
+    steps: dice.chance(0.15) ? 1 + dice.int(3) : undefined,
     restarts: dice.chance(0.25) ? { max: 1 + dice.int(2), withinMs: 60_000 } : undefined,
     lates: isCalm ? 0 : dice.pick([0, 0, 1, 3]),
     isPatient: dice.chance(0.6),
