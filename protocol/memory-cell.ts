@@ -22,6 +22,11 @@ export class MemoryCell {
     Atomics.add(this.#cell, 0, 1);
   }
 
+  /** How often it was told something. */
+  get told(): number {
+    return Atomics.load(this.#cell, 0);
+  }
+
   /** Main only: in bytes, what was told since the last call; `undefined`: nothing. */
   take(): number | undefined {
     const told = Atomics.load(this.#cell, 0);

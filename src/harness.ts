@@ -37,6 +37,7 @@ import type { SubagentEvents } from './subagents/runtime.ts';
 import { sessionSummary } from './subagents/summary-projection.ts';
 import { subagentTiming } from './subagents/timing-projection.ts';
 import { ToolRegistry } from './tools/registry.ts';
+import type { Health } from './worker-host/health.ts';
 import { atMost, resolveLimits, STARTING_AT_ONCE } from './worker-host/limits.ts';
 import { processReadings } from './worker-host/process-readings.ts';
 import type { ProcessReadings } from './worker-host/process-readings.ts';
@@ -172,6 +173,17 @@ export class Harness {
     return owned(options, listen, { agent: 'object' });
   }
 
+  /** How its threads, its memory and its agents are, as of now. Cheap enough to be asked each second. */
+  health(): Health {
+    const { readings, guard, stuckCount: stuck } = this.#supervision;
+    const rssBytes = readings.rssBytes();
+    return {
+      threads: { ...this.#workerHost.threads.health, stuck },
+      memory: { ...(rssBytes === undefined ? {} : { rssBytes }), budgetBytes: guard.budgetBytes },
+      agents: this.#workerHost.healthOf(this.agents.list()),
+    };
+  }
+
   /**
    * End everything: no new agent from this line on, every turn told to stop at once, every
    * thread gone within the stop grace and the time its end by force takes. What waits in
@@ -299,6 +311,7 @@ export async function buildHarness(
         warm: workers.warm ?? 2,
         startingAtOnce: STARTING_AT_ONCE,
         ...(machine === undefined ? {} : { machine }),
+        warn: (warning) => supervision.events.emit('thread/warning', warning),
         clock,
         random: () => parts.random?.() ?? Math.random(),
         logger,

@@ -2,6 +2,13 @@
 export { createHarness } from './harness.ts';
 export type { Harness, HarnessEvents, ListenOptions } from './harness.ts';
 export type { HarnessOptions } from './harness-options.ts';
+export type {
+  Activity,
+  AgentHealth,
+  Health,
+  MemoryHealth,
+  ThreadsHealth,
+} from './worker-host/health.ts';
 export type { StuckThread, ThreadEvents, ThreadWarning } from './worker-host/supervision.ts';
 export type { Bound, HarnessLimits, RestartIntensity } from './worker-host/limits.ts';
 

@@ -5,6 +5,7 @@ import type { Board } from './board.ts';
 export function metricsOf({ harness, counts }: Board): Readonly<Record<string, number>> {
   const agents = harness.agents.list();
   const running = agents.filter(({ status }) => status === 'running').length;
+  const { threads } = harness.health();
   return {
     agents: agents.length,
     agents_running: running,
@@ -16,6 +17,9 @@ export function metricsOf({ harness, counts }: Board): Readonly<Record<string, n
     delegations_total: counts.delegations,
     input_tokens_total: counts.inputTokens,
     output_tokens_total: counts.outputTokens,
+    threads: threads.live,
+    threads_stuck: threads.stuck,
+    threads_most: threads.most,
     resident_bytes: process.memoryUsage.rss(),
     uptime_seconds: Math.round(process.uptime()),
   };

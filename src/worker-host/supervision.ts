@@ -24,12 +24,23 @@ export interface StuckThread {
 }
 
 /** The thread of an agent needs attention; what is done of itself comes later, if nothing changes. */
-export type ThreadWarning = { readonly agent?: SessionId } & {
-  /** It has three quarters of its `memoryMb`. */
-  readonly kind: 'memory';
-  readonly bytes: number;
-  readonly limitBytes: number;
-};
+export type ThreadWarning = { readonly agent?: SessionId } & (
+  | {
+      /** It has three quarters of its `memoryMb`. */
+      readonly kind: 'memory';
+      readonly bytes: number;
+      readonly limitBytes: number;
+    }
+  | {
+      /**
+       * Its loop has not turned for a quarter of `unresponsiveMs` in an open turn: it uses the
+       * processor, or it sleeps in a call.
+       */
+      readonly kind: 'busy' | 'blocked';
+      readonly silentMs: number;
+      readonly limitMs: number;
+    }
+);
 
 /** What is told of single threads. Whoever is told can still look at the agent by its id. */
 export interface ThreadEvents {

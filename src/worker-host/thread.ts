@@ -7,18 +7,16 @@
  * posted right before an exit are not lost. Of a thread that does not exit the end is told without
  * it; what it holds is given back when it is gone after all.
  */
-import type { HeapInfo } from 'node:v8';
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
 import { ProtocolError, WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { SessionId } from '../../protocol/ids.ts';
-import { MemoryCell } from '../../protocol/memory-cell.ts';
 import type { Port } from '../../protocol/port.ts';
 import { PROTOCOL_VERSION } from '../../protocol/to-main.ts';
 import { decodeFrame } from '../../protocol/validate.ts';
-import type { InitMessage, MeasureMessage, WorkerInit } from '../../protocol/worker-init.ts';
+import type { InitMessage, WorkerInit } from '../../protocol/worker-init.ts';
 import { census } from '../base/census.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
@@ -36,7 +34,9 @@ import {
   uncaught,
   YOUNG_GENERATION_MB,
 } from './thread-errors.ts';
+import { ThreadMemory } from './thread-memory.ts';
 import { ThreadState } from './thread-state.ts';
+import type { Pulse } from './watchdog.ts';
 
 /** How a thread ended. Without an error it ended as it was asked to. */
 export interface ThreadEnd {
@@ -65,6 +65,8 @@ export interface AgentThread {
   hold(held: boolean): void;
   /** Processor time it has used so far, in milliseconds; `undefined` when nothing tells, or it is gone. */
   cpuMs(): number | undefined;
+  /** Absent: nothing tells whether its loop turns. */
+  readonly pulse?: Pulse;
 }
 
 export type ThreadFactory = (limits: ThreadLimits) => AgentThread;
@@ -98,7 +100,7 @@ export class WorkerThread implements AgentThread {
   readonly #ended = deferred<ThreadEnd>();
   readonly #timers = new Set<Timer>();
   readonly #state = new ThreadState();
-  readonly #memory = new MemoryCell();
+  #memory = new ThreadMemory(undefined);
   #port: MessagePort | undefined;
   #agent: SessionId | undefined;
   #killReason: HarnessError | undefined;
@@ -106,8 +108,6 @@ export class WorkerThread implements AgentThread {
   #tid: number | undefined;
   #guarded: Guarded | undefined;
   #isHeld = false;
-  #isMeasuring = false;
-  #measure: number | undefined;
   /** Gives back what the thread is counted by. */
   #release: () => void = () => {};
   #unstuck: (() => void) | undefined;
@@ -142,6 +142,7 @@ export class WorkerThread implements AgentThread {
       return;
     }
     this.#worker = worker;
+    this.#memory = new ThreadMemory(worker);
     this.#release = census.add('thread');
     worker.on('error', (error: unknown) => (this.#thrown ??= { error }));
     worker.on('exit', (code) => this.#gone(code));
@@ -160,6 +161,10 @@ export class WorkerThread implements AgentThread {
 
   get up(): Promise<void> {
     return this.#up.promise;
+  }
+
+  get pulse(): Pulse {
+    return this.#memory;
   }
 
   get ended(): Promise<ThreadEnd> {
@@ -260,12 +265,8 @@ export class WorkerThread implements AgentThread {
       memoryMb: this.limits.memoryMb,
       tid: this.#tid,
       busyMs: () => this.#busyMs(),
-      measure: () => this.#askForMemory(),
-      takeMeasure: () => {
-        const measure = this.#memory.take() ?? this.#measure;
-        this.#measure = undefined;
-        return measure;
-      },
+      measure: () => this.#memory.measure(),
+      takeMeasure: () => this.#memory.take(),
       warn: (bytes, limitBytes) => {
         const { events } = this.#options.supervision;
         events.emit('thread/warning', { ...this.#whose(), kind: 'memory', bytes, limitBytes });
@@ -273,25 +274,6 @@ export class WorkerThread implements AgentThread {
       kill: (reason) => this.kill(reason),
     });
     this.#guarded.working(this.#isHeld);
-  }
-
-  /** The engine answers for a thread that is busy, too, where it can be asked; else the thread has to. */
-  #askForMemory(): void {
-    const worker = this.#worker as MeasurableWorker | undefined;
-    if (worker?.getHeapStatistics === undefined) {
-      worker?.postMessage({ measure: this.#memory.buffer } satisfies MeasureMessage);
-      return;
-    }
-    if (this.#isMeasuring) return;
-    this.#isMeasuring = true;
-    worker.getHeapStatistics().then(
-      ({ total_heap_size, external_memory, malloced_memory }) => {
-        this.#isMeasuring = false;
-        this.#measure = total_heap_size + external_memory + malloced_memory;
-      },
-      // It is gone, or on its way.
-      () => (this.#isMeasuring = false),
-    );
   }
 
   #whose(): { readonly agent?: SessionId } {
@@ -382,8 +364,3 @@ function resourceLimits({ memoryMb }: ThreadLimits): {
     stackSizeMb: STACK_MB,
   };
 }
-
-/** Of newer Nodes. */
-type MeasurableWorker = Worker & {
-  getHeapStatistics?(): Promise<HeapInfo>;
-};

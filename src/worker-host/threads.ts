@@ -10,6 +10,7 @@ import type { Clock, Timer } from '../base/clock.ts';
 import { deferred, listenForAbort } from '../base/deferred.ts';
 import type { Deferred } from '../base/deferred.ts';
 import { FairQueue } from './fair-queue.ts';
+import type { ThreadsHealth } from './health.ts';
 import type { ThreadLimits } from './limits.ts';
 import type { AgentThread, ThreadFactory } from './thread.ts';
 
@@ -77,6 +78,17 @@ export class Threads {
 
   get liveCount(): number {
     return this.#live.size;
+  }
+
+  /** All but what nobody here knows: how many could not be ended. */
+  get health(): Omit<ThreadsHealth, 'stuck'> {
+    return {
+      live: this.#live.size,
+      warm: this.#warm.length,
+      starting: this.#starting,
+      queued: this.#queue.length,
+      most: this.#most,
+    };
   }
 
   get queueLength(): number {

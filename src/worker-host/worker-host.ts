@@ -19,11 +19,14 @@ import { ToolDesk } from '../tools/desk.ts';
 import type { ToolResult } from '../tools/results.ts';
 import { createUserMessage } from '../agent/agent.ts';
 import { AgentServices } from './agent-services.ts';
+import { Attendance } from './attendance.ts';
+import type { AgentHealth } from './health.ts';
 import { MAX_DURATION_MS, atMost, memoryMb, turnBounds } from './limits.ts';
 import type { ResolvedLimits } from './limits.ts';
 import { Residency } from './residency.ts';
 import { ThreadAgent } from './thread-agent.ts';
 import { STUCK_MS } from './thread.ts';
+import type { ThreadWarning } from './supervision.ts';
 import type { ThreadFactory } from './thread.ts';
 import { Threads } from './threads.ts';
 import type { Capacity } from './threads.ts';
@@ -36,6 +39,8 @@ export interface WorkerHostOptions {
   readonly startingAtOnce: number;
   /** What the machine bears; absent: nothing is known of it. */
   readonly machine?: Capacity;
+  /** Tells of a thread that needs attention. */
+  warn(warning: ThreadWarning): void;
   readonly clock: Clock;
   /** In [0, 1): spreads retries. */
   random(): number;
@@ -67,6 +72,7 @@ const MARGIN_MS = 1_000;
 export class WorkerHost implements AgentHost {
   readonly #options: WorkerHostOptions;
   readonly #threads: Threads;
+  readonly #attendance: Attendance;
   /**
    * Agents that have a thread, with the tool calls of that thread; longest first, which is the
    * order in which idle ones give theirs up.
@@ -88,6 +94,8 @@ export class WorkerHost implements AgentHost {
       startingAtOnce,
       onFull: () => this.#makeRoom(),
     });
+    const { unresponsiveMs } = limits;
+    this.#attendance = new Attendance({ clock, unresponsiveMs, warn: options.warn });
     // A new agent is idle, and may give its thread up, without any change of its status.
     options.observers.on('agent/created', () => this.#threads.review());
     options.observers.on('agent/status', ({ status }) => {
@@ -146,6 +154,17 @@ export class WorkerHost implements AgentHost {
       stalls.push(`${idle.id}: it has no use for its thread, and others wait for one`);
     }
     return stalls;
+  }
+
+  /** What each of these does; those of a host have no loop, and are left out. */
+  healthOf(agents: readonly Agent[]): readonly AgentHealth[] {
+    const own = agents.filter((agent) => agent instanceof ThreadAgent);
+    return own.map((agent) =>
+      this.#attendance.healthOf(agent, this.#resident.get(agent), {
+        isQueued: this.#queued.has(agent),
+        isWaiting: this.#options.isWaiting(agent),
+      }),
+    );
   }
 
   /** An agent began to wait for something: whoever is queued may have nobody left to wait for. */
@@ -228,6 +247,7 @@ export class WorkerHost implements AgentHost {
       throw error;
     }
     this.#resident.set(agent, desk);
+    this.#attendance.attend(agent, thread, residency);
     void residency.ended.then(() => {
       this.#resident.delete(agent);
       desk.abandon();
