@@ -6,6 +6,7 @@
  * What each agent is told, and that a log is gone on with at any prefix, is shown elsewhere:
  * `continuable/model.test.ts` and `session/log-laws.test.ts`.
  */
+import { deepStrictEqual as same } from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { SessionId } from '../../protocol/ids.ts';
@@ -156,7 +157,7 @@ class Tree {
       ({ childId }) => ({ id: childId as string, code: undefined }),
       (error: { code: string }) => ({ id: undefined, code: error.code }),
     );
-    expect([`start below ${parent.depth}`, code]).toEqual([`start below ${parent.depth}`, refused]);
+    same([`start below ${parent.depth}`, code], [`start below ${parent.depth}`, refused]);
     if (id !== undefined) this.#add(id, parent, filter);
   }
 
@@ -175,7 +176,8 @@ class Tree {
       end.status === 'fulfilled' ? undefined : (end.reason as { code: string }).code,
     );
     // Which of them it is is nobody's promise; how many is.
-    expect(codes.filter((code) => code === undefined)).toHaveLength(
+    same(
+      codes.filter((code) => code === undefined).length,
       refused.filter((code) => code === undefined).length,
     );
     for (const end of ends)
@@ -191,16 +193,15 @@ class Tree {
       signal: controller.signal,
     });
     const run = await started.catch((error: { code: string }) => error);
-    if (!('result' in run)) return expect(run.code).toBe(refused);
-    expect(refused).toBeUndefined();
+    if (!('result' in run)) return same(run.code, refused);
+    same(refused, undefined);
     this.made++;
     this.#knows(run.id);
     if (isAborted) controller.abort(new Error('Enough.'));
-    expect((await run.result).stopReason).toBe(isAborted ? 'aborted' : 'completed');
+    same((await run.result).stopReason, isAborted ? 'aborted' : 'completed');
     await run.dispose();
-    expect(this.#gone.filter((id) => id === run.id)).toHaveLength(1);
     // It had no children; nobody else is gone.
-    expect(this.#gone).toEqual([run.id]);
+    same(this.#gone, [run.id]);
   }
 
   async #end(child: Member): Promise<void> {
@@ -231,9 +232,9 @@ class Tree {
     const codes = told.map((one) =>
       one.status === 'fulfilled' ? undefined : (one.reason as { code: string }).code,
     );
-    expect(codes).toEqual([refused, refused]);
+    same(codes, [refused, refused]);
     if (refused !== undefined) return;
-    expect(this.#starts).toEqual([child.id]);
+    same(this.#starts, [child.id]);
     child.isLive = true;
   }
 
@@ -247,10 +248,10 @@ class Tree {
 
   /** Exactly these are gone, children first. */
   #ended(members: readonly Member[]): void {
-    expect(this.#gone.toSorted()).toEqual(members.map(({ id }) => id).toSorted());
+    same(this.#gone.toSorted(), members.map(({ id }) => id).toSorted());
     for (const { id, parent } of members) {
       const at = this.#gone.indexOf(parent!.id);
-      if (at !== -1) expect(this.#gone.indexOf(id)).toBeLessThan(at);
+      if (at !== -1) same(this.#gone.indexOf(id) < at, true);
     }
     for (const member of members) member.isLive = false;
     this.#gone = [];
@@ -264,7 +265,7 @@ class Tree {
 
   /** No id is ever given twice. */
   #knows(id: string): void {
-    expect(this.#seenIds.has(id)).toBe(false);
+    same(this.#seenIds.has(id), false);
     this.#seenIds.add(id);
   }
 
@@ -279,12 +280,13 @@ class Tree {
     const { harness, model } = this.#family.rt;
     const live = this.members.filter(({ isLive }) => isLive);
     this.#gone = [];
-    expect(
+    same(
       harness.agents
         .list()
         .map(({ id }) => id)
         .toSorted(),
-    ).toEqual(live.map(({ id }) => id as SessionId).toSorted());
+      live.map(({ id }) => id as SessionId).toSorted(),
+    );
     const tools = new Map<string, readonly string[]>();
     for (const { sessionId, tools: shown = [] } of model.requests) {
       const names = shown.map(({ name }) => name).filter((name) => isOurs(name));
@@ -292,12 +294,15 @@ class Tree {
     }
     for (const member of live) {
       const { header } = this.#agent(member).session;
-      expect(header.parentSession).toBe(member.parent?.id);
+      same(header.parentSession, member.parent?.id);
       const shown = tools.get(member.id);
-      if (shown !== undefined) expect(shown).toEqual(allowed(member));
+      if (shown !== undefined) same(shown, allowed(member));
       const above = member.parent === undefined ? undefined : allowed(member.parent);
       if (above !== undefined && shown !== undefined) {
-        expect(shown.filter((name) => !above.includes(name))).toEqual([]);
+        same(
+          shown.filter((name) => !above.includes(name)),
+          [],
+        );
       }
     }
   }
