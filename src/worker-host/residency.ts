@@ -15,8 +15,12 @@ import type { WorkerInit } from '../../protocol/worker-init.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { deferred, raceSignal } from '../base/deferred.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
+import type { Bound } from './limits.ts';
 import { Link } from './link.ts';
 import type { AgentThread, ThreadEnd } from './thread.ts';
+
+/** Until a claim that has arrived is heard, at the latest. */
+const HEARING_MS = 1_000;
 
 export interface ResidencyOptions {
   readonly thread: AgentThread;
@@ -26,6 +30,8 @@ export interface ResidencyOptions {
   readonly startMs: number;
   /** From a start that is given up to the end of its thread by force. */
   readonly stopGraceMs: number;
+  /** For how long its loop may not ask for the work that it was woken for. */
+  readonly claimMs: Bound;
   /** One of its modules is to outlive the idleness of its agent. */
   readonly keepsState: boolean;
   /** The calls of this thread; made for this residency. */
@@ -52,6 +58,7 @@ export class Residency {
   #retryPolicy: RetryPolicy | undefined;
   #fault: ErrorRecord | undefined;
   #stopTimer: Timer | undefined;
+  #claimTimer: Timer | undefined;
 
   constructor(options: ResidencyOptions) {
     this.#options = options;
@@ -148,18 +155,19 @@ export class Residency {
    */
   wake(): void {
     if (this.owesClaim) return;
-    this.#isAwake = true;
+    this.#expectClaim();
     this.#link.wake();
   }
 
   /** Its loop ended a turn: it asks for the next by itself. */
   turnEnded(): void {
-    this.#isAwake = true;
+    this.#expectClaim();
   }
 
   /** Its loop asks for a turn, until the returned function is called. */
   claiming(): () => void {
     this.#isAwake = false;
+    this.#claimTimer?.cancel();
     this.#isClaiming = true;
     return () => void (this.#isClaiming = false);
   }
@@ -167,6 +175,23 @@ export class Residency {
   /** Its loop asks for a turn, or is going to by itself. */
   get owesClaim(): boolean {
     return this.#isAwake || this.#isClaiming;
+  }
+
+  /**
+   * No turn is open that has limits: a loop that hangs here would keep its agent waiting for ever.
+   * Looked at twice, because after a pause of the whole process a claim may be there, and unread.
+   */
+  #expectClaim(): void {
+    this.#isAwake = true;
+    const { clock, claimMs } = this.#options;
+    if (claimMs === 'unlimited' || !this.takesTurns) return;
+    const text = `The thread did not ask for its work within ${claimMs} ms.`;
+    this.#claimTimer?.cancel();
+    this.#claimTimer = clock.after(claimMs, () => {
+      this.#claimTimer = clock.after(HEARING_MS, () =>
+        this.kill(new WorkerError('WORKER_UNRESPONSIVE', text)),
+      );
+    });
   }
 
   /** See `AgentThread.cpuMs`. */
@@ -187,6 +212,7 @@ export class Residency {
   /** End politely, and by force after the grace. Idempotent. */
   stop(graceMs: number, cause: CancelCause['kind']): Promise<ThreadEnd> {
     if (this.takesTurns) {
+      this.#claimTimer?.cancel();
       this.cancelFlag.raiseForEver(cause);
       this.#link.stop(graceMs);
       this.#stopTimer = this.#options.clock.after(graceMs, () => {
@@ -211,6 +237,7 @@ export class Residency {
 
   #end(): void {
     if (!this.isLive) return;
+    this.#claimTimer?.cancel();
     const text = 'This thread is being ended; it gets no more work.';
     this.#ending.abort(new WorkerError('WORKER_EXITED', text));
   }

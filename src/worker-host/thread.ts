@@ -104,6 +104,8 @@ export class WorkerThread implements AgentThread {
   #port: MessagePort | undefined;
   #agent: SessionId | undefined;
   #killReason: HarnessError | undefined;
+  /** It was on its way out by itself, and what it says of that when it is gone is better known. */
+  #isReasonGuessed = false;
   /** What the system calls it. Told before any code of others ran in it. */
   #tid: number | undefined;
   #guarded: Guarded | undefined;
@@ -182,13 +184,10 @@ export class WorkerThread implements AgentThread {
     port1.on('close', () => {
       release();
       // The end of talk. A thread that goes on without its port serves nobody.
-      this.#after(LINGER_MS, () =>
-        this.kill(
-          this.#fault === undefined
-            ? new WorkerError('WORKER_EXITED', 'The thread closed its port.')
-            : crash(this.#fault),
-        ),
-      );
+      this.#after(LINGER_MS, () => {
+        this.#isReasonGuessed = this.#state.is('assigned');
+        this.kill(new WorkerError('WORKER_EXITED', 'The thread closed its port.'));
+      });
     });
     this.#worker.postMessage({ init, port: port2 } satisfies InitMessage<MessagePort>, [port2]);
     return port1 as unknown as Port;
@@ -307,9 +306,10 @@ export class WorkerThread implements AgentThread {
   }
 
   #verdict(code: number): HarnessError | undefined {
-    if (this.#killReason !== undefined) return this.#killReason;
+    if (this.#killReason !== undefined && !this.#isReasonGuessed) return this.#killReason;
     if (this.#fault !== undefined) return crash(this.#fault);
     if (this.#thrown !== undefined) return uncaught(this.#thrown.error, this.limits);
+    if (this.#killReason !== undefined) return this.#killReason;
     if (this.#isPolite) return undefined;
     return exited(code);
   }

@@ -218,6 +218,7 @@ export class WorkerHost implements AgentHost {
         clock,
         startMs: limits.startMs,
         stopGraceMs: limits.stopGraceMs,
+        claimMs: limits.unresponsiveMs,
         keepsState: modules.some(({ keepsState }) => keepsState === true),
         services: (self) =>
           new AgentServices({

@@ -35,6 +35,7 @@ function resident() {
     clock,
     startMs: 1_000,
     stopGraceMs: 500,
+    claimMs: 5_000,
     keepsState: false,
     services: (): HostServices => ({
       claim: unasked,
@@ -202,5 +203,48 @@ describe('a wake', () => {
     made.residency.turnEnded();
     made.residency.wake();
     expect(await wakes(made)).toBe(0);
+  });
+});
+
+describe('a loop that was woken', () => {
+  it.each([
+    ['after a wake', (made: ReturnType<typeof resident>) => made.residency.wake()],
+    ['after the end of a turn', (made: ReturnType<typeof resident>) => made.residency.turnEnded()],
+  ])('and asks for nothing is ended, %s', async (_, begins) => {
+    const made = resident();
+    const { residency, thread, clock } = made;
+    begins(made);
+    await clock.advance(5_000);
+    // Its claim may be there, and unread: the whole process may have been stopped.
+    expect(thread.killReason).toBeUndefined();
+    await clock.advance(1_000);
+    expect(thread.killReason).toMatchObject({ code: 'WORKER_UNRESPONSIVE' });
+    thread.goes();
+    await residency.ended;
+    expect(clock.pending).toBe(0);
+  });
+
+  it('has as much time again for every claim', async () => {
+    const { residency, thread, clock } = resident();
+    residency.wake();
+    await clock.advance(5_500);
+    const answered = residency.claiming();
+    answered();
+    expect(clock.pending).toBe(0);
+    residency.wake();
+    await clock.advance(5_500);
+    expect(thread.killReason).toBeUndefined();
+  });
+
+  it('needs not ask once it is to stop', async () => {
+    const { residency, thread, clock } = resident();
+    residency.wake();
+    const ended = residency.stop(60_000, 'disposed');
+    residency.turnEnded();
+    await clock.advance(30_000);
+    expect(thread.killReason).toBeUndefined();
+    thread.goes(undefined);
+    await ended;
+    expect(clock.pending).toBe(0);
   });
 });
