@@ -130,7 +130,7 @@ describe('a start', () => {
     ['a persona that is a function', { persona: () => 'x' }],
     ['a filter that is null', { toolFilter: null }],
     ['a signal that is none', { signal: 5 }],
-    ['a limit that does not exist', { limits: { steps: 1 } }],
+    ['a limit that does not exist', { limits: { stepsMs: 1 } }],
   ])('is refused with %s', async (_, odd) => {
     await using rt = await testHarness();
     const request = {
