@@ -6,6 +6,7 @@ import type { Harness } from '../../src/harness.ts';
 import type { MemoryStore } from '../../src/session/memory-store.ts';
 import { installSubagentTools } from '../../src/subagent-tools/install.ts';
 import type { SubagentRun } from '../../src/subagents/provider.ts';
+import type { ProcessReadings } from '../../src/worker-host/process-readings.ts';
 import type { WorkerHost } from '../../src/worker-host/worker-host.ts';
 import type { Dice } from '../interleavings/plan.ts';
 import { here } from './life.ts';
@@ -33,6 +34,19 @@ export interface GroundParts {
   readonly disk: MemoryStore;
   readonly note: (text: string) => void;
 }
+
+const MIB = 1024 * 1024;
+/** A process that uses nothing, in a machine that bears everything. */
+const READINGS: ProcessReadings = {
+  rssBytes: () => 100 * MIB,
+  thread: () => undefined,
+  process: () => undefined,
+  mainBusyMs: () => 0,
+  memoryBytes: () => 64 * 1024 * MIB,
+  freeBytes: () => 64 * 1024 * MIB,
+  maps: () => undefined,
+  descriptors: () => undefined,
+};
 
 export const ROOT = 'root' as SessionId;
 
@@ -66,7 +80,13 @@ export async function ground(parts: GroundParts, life: Life, isAgain: boolean): 
       },
       logger: { debug() {}, info() {}, warn, error: warn },
     },
-    { clock: life.clock, random: () => dice.next(), watch: (shown) => void (host = shown) },
+    {
+      clock: life.clock,
+      random: () => dice.next(),
+      readings: READINGS,
+      machine: { most: () => Infinity, bound: 'nothing' },
+      watch: (shown) => void (host = shown),
+    },
   );
   oracle.attach(harness, host);
   installSubagentTools(harness, {

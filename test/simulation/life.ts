@@ -14,7 +14,12 @@ export interface Task {
 export interface SetTimer extends Task {
   readonly at: number;
   readonly number: number;
+  /** Set by one that fired: whoever set it looks again and again. Alone it moves nothing. */
+  readonly isTick: boolean;
 }
+
+/** Whoever looks again looks at least this often. */
+const TICK_MS = 1_000;
 
 /** Somebody on main who waits until the scheduler lets them go on. */
 export interface Wait {
@@ -85,6 +90,8 @@ export class Life {
   readonly waits: Wait[] = [];
   readonly clock: Clock;
   isOver = false;
+  /** A timer of it fires, right now. */
+  isFiring = false;
   #setTimers = 0;
 
   constructor(now: () => number) {
@@ -101,7 +108,8 @@ export class Life {
   }
 
   after(at: number, run: () => void): Timer {
-    const timer: SetTimer = { at, number: this.#setTimers++, run, isCancelled: false };
+    const isTick = this.isFiring && at - here.now <= TICK_MS;
+    const timer: SetTimer = { at, number: this.#setTimers++, run, isTick, isCancelled: false };
     if (!this.isOver) {
       let place = this.timers.length;
       while (place > 0 && (this.timers[place - 1] as SetTimer).at > at) place--;

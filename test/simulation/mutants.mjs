@@ -15,8 +15,8 @@ import { plant, PLANTED } from './planted.mjs';
 const { MUTANTS = '200', SEED = '1', SEEDS = '1500', ONLY } = process.env;
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const place = `${root}.artifacts/simulation/`;
-/** A run of all seeds takes less; what takes more does not end. */
-const TIMEOUT_MS = 600_000;
+/** A run of all seeds takes less, also where little is left of the machine; more does not end. */
+const TIMEOUT_MS = 60_000 + 100 * Number(SEEDS);
 
 const FILES = [
   'src/worker-host/*.ts',

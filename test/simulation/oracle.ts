@@ -115,7 +115,10 @@ export class Oracle {
         this.say(`${this.#made} children were made`);
       this.#open.set(runId, { child: id, agent, parent, isOneShot, accepted: 0, notices: 0 });
     });
-    harness.on('subagent/end', ({ runId, id, stopReason }) => {
+    harness.on('subagent/end', ({ runId, id, stopReason, diagnostic }) => {
+      if ((stopReason === 'error') !== (diagnostic !== undefined) && stopReason !== 'refusal') {
+        this.say(`${id} ended as ${stopReason}, and why is ${String(diagnostic)}`);
+      }
       const run = this.#open.get(runId);
       if (run === undefined) return this.say(`an end of ${id} pairs with no start`);
       this.#open.delete(runId);

@@ -118,8 +118,9 @@ export class Scheduler {
     const calls = answerable(life.calls, here.now);
     const isMainIdle = life.immediates.length === 0 && tells.length === 0;
     const [timer] = life.timers;
+    // Who only looks again and again is let look when something else has let time pass.
     const nextAt = Math.min(
-      timer?.at ?? Infinity,
+      life.timers.find(({ isTick }) => !isTick)?.at ?? Infinity,
       ...life.calls.map(({ notBefore }) => (notBefore > here.now ? notBefore : Infinity)),
     );
     const isDue = timer !== undefined && timer.at <= here.now;
@@ -199,7 +200,9 @@ const fires = (timer: SetTimer): Action => ({
     const { timers } = here.life;
     const place = timers.indexOf(timer);
     if (place >= 0) timers.splice(place, 1);
+    here.life.isFiring = true;
     timer.run();
+    here.life.isFiring = false;
   },
 });
 

@@ -22,6 +22,11 @@ export interface ThreadWorld {
   said?(thread: SimThread, frame: { readonly type: string } & Record<string, unknown>): void;
 }
 
+/** Frames that no thread posts that means well. */
+const FLOOD = 2_500;
+/** What has piled up comes in one go, as in Node. */
+const PILE = 100;
+const AT_ONCE = 500;
 const MIB = 1024 * 1024;
 
 export class SimThread extends EventEmitter implements Thread {
@@ -115,7 +120,7 @@ export class SimThread extends EventEmitter implements Thread {
     if (how === 'no bytes') own.postMessage({ type: 'stopped' });
     else if (how === 'stopped') own.postMessage(pack({ type: 'stopped', reason: 'stopped' }));
     else if (how === 'garbage') own.postMessage(new Uint8Array([193, 1, 2, 3]));
-    else for (let left = 600; left > 0; left--) own.postMessage(pack({ type: 'ack', taken: 0 }));
+    else for (let left = FLOOD; left > 0; left--) own.postMessage(pack({ type: 'ack', taken: 0 }));
   }
 
   defer(run: () => void): void {
@@ -163,7 +168,9 @@ export class SimThread extends EventEmitter implements Thread {
       this.emit('message', this.#ownPort.shift());
       return 'own port';
     }
+    const isPiledUp = (this.main?.queue.length ?? 0) > PILE;
     const frame = this.main?.deliver();
+    if (isPiledUp) for (let left = AT_ONCE; left > 0; left--) this.main?.deliver();
     if (this.isForgotten) this.#forget();
     return frame instanceof Uint8Array ? nameOf(frame) : String(frame);
   }
