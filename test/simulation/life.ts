@@ -14,12 +14,16 @@ export interface Task {
 export interface SetTimer extends Task {
   readonly at: number;
   readonly number: number;
-  /** Set by one that fired: whoever set it looks again and again. Alone it moves nothing. */
-  readonly isTick: boolean;
+  /**
+   * Set by one that fired: whoever set it looks again and again. Often, alone it moves nothing; now
+   * and then, it may have seen enough after some looks.
+   */
+  readonly look: 'often' | 'seldom' | undefined;
 }
 
-/** Whoever looks again looks at least this often. */
-const TICK_MS = 1_000;
+/** Whoever looks often does so at least once in this time, and who does seldom in that. */
+const OFTEN_MS = 1_000;
+const SELDOM_MS = 15_000;
 
 /** Somebody on main who waits until the scheduler lets them go on. */
 export interface Wait {
@@ -108,8 +112,9 @@ export class Life {
   }
 
   after(at: number, run: () => void): Timer {
-    const isTick = this.isFiring && at - here.now <= TICK_MS;
-    const timer: SetTimer = { at, number: this.#setTimers++, run, isTick, isCancelled: false };
+    const ms = this.isFiring ? at - here.now : Infinity;
+    const look = ms <= OFTEN_MS ? 'often' : ms <= SELDOM_MS ? 'seldom' : undefined;
+    const timer: SetTimer = { at, number: this.#setTimers++, run, look, isCancelled: false };
     if (!this.isOver) {
       let place = this.timers.length;
       while (place > 0 && (this.timers[place - 1] as SetTimer).at > at) place--;

@@ -13,6 +13,8 @@ export interface Action {
   readonly kind: Kind;
   readonly name: string;
   readonly run: () => unknown;
+  /** Somebody only looks, or is let do so. */
+  readonly isLook?: boolean;
 }
 
 /** What else can happen than what was set in motion. */
@@ -35,6 +37,8 @@ const SHORT_JUMP_MS = 20;
 /** And so far when that is what goes wrong. */
 const LONG_JUMP_MS = 15_000;
 const AT_ONCE = 64;
+/** More than a watchdog needs to make up its mind. */
+const MOST_LOOKS = 200;
 const KEPT = Number(process.env['KEPT'] ?? 40);
 
 export class Scheduler {
@@ -47,6 +51,7 @@ export class Scheduler {
   hash = 0x811c_9dc5;
   /** No time passes while main has something to do; acts and faults are over. */
   isSettling = false;
+  #looks = 0;
   readonly #counts: Partial<Record<Kind, number>> = {};
 
   /** @param afterEach looks at everything after each action; false ends the run */
@@ -95,8 +100,16 @@ export class Scheduler {
     if (this.last.length > KEPT) this.last.shift();
   }
 
+  /** Looks alone have not moved anything, for so long that they will not. */
+  #mayLook(look: SetTimer['look']): boolean {
+    return look === 'seldom' && this.#looks < MOST_LOOKS;
+  }
+
   #take(action: Action): void {
     this.steps++;
+    // Looks, and the time and the threads' answers between them, are no news.
+    if (!action.isLook) this.#looks = 0;
+    else this.#looks++;
     this.#counts[action.kind] = (this.#counts[action.kind] ?? 0) + 1;
     const said = action.run();
     const line = `${here.now % 10_000_000} ${action.name}${typeof said === 'string' ? ` ${said}` : ''}`;
@@ -120,7 +133,7 @@ export class Scheduler {
     const [timer] = life.timers;
     // Who only looks again and again is let look when something else has let time pass.
     const nextAt = Math.min(
-      life.timers.find(({ isTick }) => !isTick)?.at ?? Infinity,
+      life.timers.find(({ look }) => look === undefined || this.#mayLook(look))?.at ?? Infinity,
       ...life.calls.map(({ notBefore }) => (notBefore > here.now ? notBefore : Infinity)),
     );
     const isDue = timer !== undefined && timer.at <= here.now;
@@ -195,6 +208,7 @@ function ofThread(kind: Kind, thread: Thread, run: (thread: Thread) => unknown):
 
 const fires = (timer: SetTimer): Action => ({
   kind: 'timer',
+  isLook: timer.look !== undefined,
   name: 'a timer fires',
   run() {
     const { timers } = here.life;
@@ -208,6 +222,7 @@ const fires = (timer: SetTimer): Action => ({
 
 const jump = (at: number, isLate: boolean): Action => ({
   kind: 'timer',
+  isLook: true,
   name: isLate ? 'FAULT everybody but main is late' : 'time passes',
   run() {
     here.now = Math.max(here.now, at);

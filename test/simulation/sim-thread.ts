@@ -6,7 +6,8 @@
 import { EventEmitter } from 'node:events';
 import { pack, unpack } from '../../protocol/codec.ts';
 import { PROTOCOL_VERSION } from '../../protocol/to-main.ts';
-import type { InitMessage, WorkerInit } from '../../protocol/worker-init.ts';
+import { MemoryCell } from '../../protocol/memory-cell.ts';
+import type { InitMessage, MeasureMessage, WorkerInit } from '../../protocol/worker-init.ts';
 import { boot } from '../../workers/boot.ts';
 import type { BootedAgent } from '../../workers/boot.ts';
 import type { Breach, Death, Life, Task, Thread, ThreadResources } from './life.ts';
@@ -28,6 +29,10 @@ const FLOOD = 2_500;
 const PILE = 100;
 const AT_ONCE = 500;
 const MIB = 1024 * 1024;
+/** What it says that it holds, when it is asked: less than any of them may. */
+const MEMORY_BYTES = 16 * MIB;
+
+type Posted = InitMessage<SimPort> | MeasureMessage;
 
 export class SimThread extends EventEmitter implements Thread {
   readonly life: Life;
@@ -53,7 +58,7 @@ export class SimThread extends EventEmitter implements Thread {
   exitCode = 0;
   readonly #world: ThreadWorld;
   readonly #ownPort: unknown[] = [];
-  readonly #inbox: unknown[] = [];
+  readonly #inbox: Posted[] = [];
   #hasPosted = false;
   #thrown: { readonly error: unknown } | undefined;
   #agent: BootedAgent | undefined;
@@ -72,13 +77,16 @@ export class SimThread extends EventEmitter implements Thread {
 
   /** To the thread's own port. */
   postMessage(value: unknown): void {
-    const { port } = value as InitMessage<SimPort>;
+    const message = value as Posted;
+    const isOver = this.state === 'ending' || this.state === 'gone';
+    if (!isOver) this.#inbox.push(message);
+    if ('measure' in message) return;
+    const { port } = message;
     this.own = port;
     this.main = port.other;
     port.onPost = (posted) => this.#heard(posted);
     // Its end of the port goes with it.
-    if (this.state === 'ending' || this.state === 'gone') port.close();
-    else this.#inbox.push(value);
+    if (isOver) port.close();
   }
 
   /** Main wants it gone. It runs nothing from here on. */
@@ -144,10 +152,11 @@ export class SimThread extends EventEmitter implements Thread {
       this.#ownPort.push(pack(up));
       return 'up';
     }
-    const init = this.#inbox.shift();
-    if (init !== undefined) {
-      this.#boot(init as InitMessage<SimPort>);
-      return 'boot';
+    const message = this.#inbox.shift();
+    if (message !== undefined) {
+      if (!('measure' in message)) this.#boot(message);
+      else new MemoryCell(message.measure).tell(MEMORY_BYTES);
+      return 'measure' in message ? 'measures' : 'boot';
     }
     const hasMessage = this.own?.canDeliver === true;
     if (this.tasks.length > 0 && (coin || !hasMessage)) {
