@@ -104,7 +104,7 @@ export function expectationOf(cell: Cell): Expectation {
     keepsPartial: !finishes && kind.mayFinish !== true,
     ...(isEnded ? { limit: limit.name } : {}),
     seenAfterMs:
-      unseenMs(kind, kind.effect === 'memory' ? LIMITS.hungry.turnMs : limit.afterMs) +
+      unseenMs(kind, kind.effect === 'memory' ? LIMITS.patient.turnMs : limit.afterMs) +
       (effect === 'blocked' ? interruptGraceMs : 0),
   };
 }

@@ -16,6 +16,8 @@ import { LIMITS, limitsOf } from './limits.ts';
 
 const here = (name: string): URL => new URL(`./${name}`, import.meta.url);
 const POLL_MS = 4;
+const HELD_MS = 100;
+const DYING_MS = 20;
 /** What an agent is told that has to answer, and what it answers. */
 export const WELL = 'well';
 
@@ -106,6 +108,12 @@ export class Stage {
 
   set(name: keyof typeof CELLS, value: number): void {
     Atomics.store(this.#cells, CELLS[name], value);
+  }
+
+  /** Main does nothing until a fault has happened, and its thread may be gone. */
+  holdMain(): void {
+    Atomics.wait(this.#cells, CELLS.injected, 0, HELD_MS);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DYING_MS);
   }
 
   reset(): void {

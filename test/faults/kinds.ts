@@ -185,7 +185,7 @@ export const KINDS: readonly Kind[] = [
   limited('silent', 'steps-without-end', 'steps', 4),
   limited('silent', 'output-without-end', 'outputBytes', 2 * 1024 * 1024),
   limited('silent', 'slow-tool', 'toolMs', 400, 400),
-  limited('silent', 'slow-run', 'runMs', 900, 900),
+  limited('silent', 'slow-run', 'runMs', 2_500, 2_500),
   // Looked at now and then.
   limited('silent', 'busy', 'cpuMs', 300, 700),
   limited('blocked', 'busy-blocked', 'cpuMs', 300, 700),

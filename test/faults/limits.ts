@@ -13,15 +13,17 @@ export const LIMITS = {
     memoryMb: 256,
   },
   faulty: { turnMs: 1_500, memoryMb: 64 },
-  /** Of one that has to grow first. */
-  hungry: { turnMs: 10_000, memoryMb: 64 },
+  /** Of one that has something to do first, or ends by itself. */
+  patient: { turnMs: 10_000, memoryMb: 64 },
 } as const;
 
-/** Of the agent at fault. One that has a child first, or something armed, gets the time for that. */
-export const limitsOf = ({ effect, limit }: Kind, place: Place): AgentLimits => ({
-  ...(effect === 'memory' || place === 'timer' ? LIMITS.hungry : LIMITS.faulty),
-  ...(limit === undefined ? {} : { turnMs: LIMITS.hungry.turnMs, [limit.name]: limit.value }),
-});
+/** Of the agent at fault: the short ones only where they are what ends it. */
+export function limitsOf({ effect, limit }: Kind, place: Place): AgentLimits {
+  const isEnded = effect === 'blocked' || effect === 'silent';
+  const limits =
+    isEnded && limit === undefined && place !== 'timer' ? LIMITS.faulty : LIMITS.patient;
+  return { ...limits, ...(limit === undefined ? {} : { [limit.name]: limit.value }) };
+}
 
 /** The limit that ends a turn that does not end by itself, and when. */
 export const endingLimit = ({ limit }: Kind): { readonly name: string; readonly afterMs: number } =>

@@ -7,8 +7,6 @@ import { CELLS, clock } from './inside.ts';
 import { carryOut } from './thread-tools.ts';
 import type { ThreadOptions } from './thread-tools.ts';
 
-const BREATHS = 3;
-
 export default (options: ThreadOptions): ModelAdapter => ({
   async *stream({ messages }, { signal }): AsyncGenerator<ModelPart> {
     const [block] = messages.findLast(({ source }) => source.kind !== 'plugin')?.content ?? [];
@@ -17,9 +15,11 @@ export default (options: ThreadOptions): ModelAdapter => ({
     let said = text;
     yield { type: 'block-start', index: 0, blockType: 'text' };
     if (order.fault !== undefined) {
+      // On hearing this main is held until the fault has happened.
+      await macrotask();
       yield { type: 'text-delta', index: 0, text: PARTIAL };
-      // What was said leaves the thread before it is at fault.
-      for (let i = 0; i < BREATHS; i++) await macrotask();
+      // What was said leaves the thread right before it is at fault: main may not have read it yet.
+      await macrotask();
       if (order.fault.kind === 'events-flood') {
         const cells = new Int32Array(options.shared);
         Atomics.store(cells, CELLS.at, clock());

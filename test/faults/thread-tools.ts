@@ -35,6 +35,7 @@ export async function carryOut(
     const body = bodyOf(kind);
     Atomics.compareExchange(cells, CELLS.at, 0, clock());
     Atomics.add(cells, CELLS.injected, 1);
+    Atomics.notify(cells, CELLS.injected);
     return body(inside);
   };
   const { signal } = context;
