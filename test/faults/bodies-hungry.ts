@@ -37,7 +37,13 @@ export const hungryBodies: Readonly<Record<string, Body>> = {
     const dictionary: Record<string, number> = {};
     for (let i = 0; ; i++) dictionary[`key ${i}`] = i;
   },
-  'oom-array': () => keepOn(() => Array<number>(1e8).fill(0)),
+  'oom-array': () => {
+    const array = Array<number>(1e8);
+    for (let i = 0; i < 1e8; i++) array[i] = i;
+    keepOn(() => array.slice());
+  },
+  // One call that no request to end interrupts: it grows on, to the end of the process.
+  'array-fill': () => keepOn(() => Array<number>(1e8).fill(0)),
   'oom-json': () => keepOn(() => JSON.parse(`[${'1,'.repeat(20_000_000)}1]`)),
   'oom-match': () => keepOn(() => 'ab'.repeat(2e7).match(/a/g)),
   'off-heap-buffer': () => keepOn(() => Buffer.alloc(MIB, 1)),

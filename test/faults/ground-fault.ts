@@ -16,7 +16,7 @@ import { work } from './thread-tools.ts';
 
 const PATIENCE_MS = 15_000;
 /** What is closing gets this long to be closed. */
-const CLOSING_MS = 5_000;
+const CLOSING_MS = 20_000;
 const MESSAGE_BYTES = 4_096;
 const MOST_MESSAGES = 1_500;
 const MESSAGES_AT_ONCE = 20;

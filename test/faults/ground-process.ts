@@ -5,6 +5,7 @@ import { rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ProcessEnd } from './kinds.ts';
+import { SLACK } from './limits.ts';
 import type { Cell } from './moments.ts';
 import type { Observation, Probing } from './observation.ts';
 import { Observer } from './observer.ts';
@@ -34,7 +35,7 @@ const program = (): string => {
   return fileURLToPath(isBuilt ? built : new URL('../../dist/test/faults/ground.js', built));
 };
 /** Longer than any fault takes: by then the ground hangs. */
-const FAULT_MS = 75_000;
+const FAULT_MS = 75_000 * SLACK;
 /** From the end of its input to the end of a process that is asked to go. */
 const LEAVE_MS = 6_000;
 const STDERR_CHARS = 4_000;

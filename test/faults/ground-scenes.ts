@@ -7,14 +7,14 @@ import type { TimedTold } from './ground-log.ts';
 import { textOfBlocks, WELL } from './ground-stage.ts';
 import type { Stage } from './ground-stage.ts';
 import { kindOf } from './kinds.ts';
-import { limitsOf } from './limits.ts';
+import { limitsOf, SLACK } from './limits.ts';
 import { placeOf } from './moments.ts';
 import type { Cell } from './moments.ts';
 import { prompt } from './orders.ts';
 import type { Order } from './orders.ts';
 
 /** Longer than anything may take: what is not there by then never comes. */
-const NEVER_MS = 20_000;
+const NEVER_MS = 20_000 * SLACK;
 
 export interface Scene {
   /** The agent at fault, if it ever was one. */

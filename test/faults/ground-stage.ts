@@ -1,5 +1,5 @@
 /** What a ground has: a harness on a file, a host, models and tools that order faults, and cells. */
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createHarness, subagentTool } from '../../src/index.ts';
 import type { ContentBlock } from '../../protocol/content.ts';
@@ -142,8 +142,12 @@ export class Stage {
   }
 
   get #loaded(): readonly number[] {
-    if (!existsSync(this.#armed)) return [];
-    return readFileSync(this.#armed, 'utf8').trim().split('\n').filter(Boolean).map(Number);
+    try {
+      return readFileSync(this.#armed, 'utf8').trim().split('\n').filter(Boolean).map(Number);
+    } catch {
+      // It is not armed, or a fault has taken every descriptor.
+      return [];
+    }
   }
 
   /** The model provider of the agent that is at fault. */

@@ -205,6 +205,8 @@ export const KINDS: readonly Kind[] = [
   escapes('close-descriptors', [{ signal: 'SIGABRT' }, { hangs: true }]),
   escapes('fifo-sync', [{ hangs: true }], 'blocked'),
   escapes('fifo-async', [{ hangs: true }]),
+  // Its thread is told to end, and never hears of it; it hangs, or reaches the end of its heap.
+  escapes('array-fill', [{ signal: 'SIGABRT' }, { hangs: true }], 'memory'),
   // It lives until the next thread is made, which has no memory to begin with.
   escapes('heap-flag', [{ signal: 'SIGTRAP' }, { signal: 'SIGABRT' }], 'harmless'),
 ];

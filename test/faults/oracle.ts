@@ -2,13 +2,11 @@
 import { expectationOf } from './expectation.ts';
 import { kindOf } from './kinds.ts';
 import type { Excuse } from './kinds.ts';
-import { DISPOSE_MS, SETTLE_MS, STALL_MS } from './limits.ts';
+import { DISPOSE_MS, SETTLE_MS, SLACK, STALL_MS } from './limits.ts';
 import { PARTIAL } from './orders.ts';
 import type { Observation, Probing } from './observation.ts';
 
 const PROBES_LOST = 2;
-/** More on a machine that is shared with other work. */
-const SLACK = Number(process.env['SLACK'] ?? 1);
 
 export function judge(seen: Observation, probing: Probing): readonly string[] {
   const { cell, told } = seen;
