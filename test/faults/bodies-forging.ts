@@ -27,7 +27,7 @@ export const forgingBodies: Readonly<Record<string, Body>> = {
   },
   'call-flood': () => {
     const port = agentPort();
-    for (let i = 0; i < 2_000; i++) postFrame(port, callFrame(`f${i}`, 'claim', 'turn', false));
+    for (let i = 0; i < 20_000; i++) postFrame(port, callFrame(`f${i}`, 'claim', 'turn', false));
     return never();
   },
   'big-frame': posting(() => new Uint8Array(8 * 1024 * 1024)),

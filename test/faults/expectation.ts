@@ -84,7 +84,12 @@ export function expectationOf(cell: Cell): Expectation {
     return {
       ...asUsual,
       keepsPartial: false,
-      stopReasons: unseen ? ['completed'] : mayWait ? ['error', 'completed'] : ['error'],
+      stopReasons:
+        unseen && alsoCodes.length === 0
+          ? ['completed']
+          : mayWait || unseen
+            ? ['error', 'completed']
+            : ['error'],
       codes: [
         ...(isThrown ? ['WORKER_CRASHED'] : OF_A_TURN[effect]),
         ...(effect === 'blocked' ? ['WORKER_UNRESPONSIVE'] : []),

@@ -73,12 +73,17 @@ export async function playFault(
   }
   const again = isLast ? await Stage.open(shared.folder, `fault-${number}`) : stage;
   const stored = scene.id === undefined ? undefined : await storedLog(again.harness, scene.id);
-  const log = stored ?? events;
+  const output = saidIn(events ?? stored);
   const afterwards = isLast ? await again.healthy() : await scene.afterwards();
-  await scene.close().catch((error: unknown) => `${String(error)}`);
+  const failures: string[] = [];
+  await scene
+    .close()
+    .catch((error: unknown) => failures.push(`as it is let go of: ${String(error)}`));
   const { id } = scene;
   const told = (counts: Map<string, number>): number => counts.get(id ?? '') ?? 0;
   await stage.until(() => told(lifecycle.ends) >= told(lifecycle.starts), CLOSING_MS);
+  // Released, it has told the store everything.
+  const log = id === undefined ? undefined : await storedLog(again.harness, id);
   for (const stop of off) stop();
   if (isLast) await again.harness.dispose();
   // What is not contained is not judged by what it leaves: nobody waits for that.
@@ -91,13 +96,13 @@ export async function playFault(
     settleMs,
     lifecycle: { starts: told(lifecycle.starts), ends: told(lifecycle.ends) },
     log: logFacts(log),
-    output: saidIn(log),
+    output,
     parents: scene.parents,
     siblings: { wanted: siblings.wanted, got },
     afterwards,
     left,
     findings: await findingsOf(again),
-    uncaught: watch.takeUncaught(),
+    uncaught: [...failures, ...watch.takeUncaught()],
     polluted: Object.keys(Object.prototype),
     accepted,
     kept,
@@ -201,7 +206,10 @@ function countsNow(): Counts {
   const listeners = process
     .eventNames()
     .map((name): [string, number] => [`listeners of ${String(name)}`, process.listenerCount(name)]);
-  return new Map([...takeSnapshot().counts, ...openItems(), ...listeners]);
+  const counts = new Map([...takeSnapshot().counts, ...openItems(), ...listeners]);
+  // The ground's own, for whoever asks whether it is alive.
+  counts.delete('FSReqPromise');
+  return counts;
 }
 
 async function leftSince(before: Counts, closingMs: number): Promise<Record<string, number>> {
