@@ -15,6 +15,7 @@ import { rootOptionsOf, toolConfigOf, type AgentDefinition } from './definitions
 import { FILE_SUMMARY_SCHEMA } from './embedded/summary.ts';
 import { UsageError } from './exit-codes.ts';
 import type { AgentPlan } from './input.ts';
+import { mindStuckThreads } from './last-resort.ts';
 
 /** How soon a turn that ran out of time has to obey before its thread is ended. */
 const INTERRUPT_GRACE_MS = 500;
@@ -111,6 +112,7 @@ async function assemble(plan: AgentPlan, store: string | undefined): Promise<Har
       ],
       limits: { ...plan.limits, interruptGraceMs: INTERRUPT_GRACE_MS },
     });
+    mindStuckThreads(harness);
     addDelegation(harness, plan);
     return harness;
   } catch (error) {

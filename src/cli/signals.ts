@@ -3,6 +3,7 @@ import { fstatSync } from 'node:fs';
 import process from 'node:process';
 import { reasonOf } from './checks.ts';
 import { EXIT, Stopped } from './exit-codes.ts';
+import { exitWhateverIsStuck } from './last-resort.ts';
 
 const CODES = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated } as const;
 type StopSignal = keyof typeof CODES;
@@ -10,11 +11,13 @@ type StopSignal = keyof typeof CODES;
 /**
  * Run `command` and set the process's exit code to what it resolves with. The first SIGINT or
  * SIGTERM aborts its signal; it then has to let go of everything and reject. A second one ends
- * the process at once. An output that cannot be written aborts it too.
+ * the process at once. An output that cannot be written aborts it too. A thread that cannot be
+ * ended does not keep the process from its end.
  */
 export async function runUnderSignals(
   command: (signal: AbortSignal) => Promise<number>,
 ): Promise<void> {
+  exitWhateverIsStuck();
   const stop = new AbortController();
   let lost: Error | undefined;
   const onSignal = (signal: StopSignal): void => {

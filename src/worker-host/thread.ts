@@ -282,6 +282,8 @@ export class WorkerThread implements AgentThread {
   /** It does not end. Its end is told without it, and from here on nothing of it is heard. */
   #giveUp(reason: HarnessError, since: number): void {
     if (!this.#state.to('stuck')) return;
+    // The process may end: to terminate a thread holds it again.
+    this.hold(false);
     const { code, message } = reason;
     const thread = this.#worker?.threadId ?? 0;
     this.#unstuck = this.#options.supervision.stuck({

@@ -1,5 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { folderWith, MAIN, start } from './command-line.ts';
 
 const SPIN = `export default () => [{
@@ -37,6 +40,65 @@ it('leaves no process behind when it is killed', async () => {
   run.process.kill('SIGKILL');
   expect(await run.finished).toMatchObject({ signal: 'SIGKILL' });
   expect(() => process.kill(run.process.pid ?? 0, 0)).toThrow('ESRCH');
+});
+
+describe('a child whose thread cannot be ended', () => {
+  const READ = `import { readFileSync, writeFileSync } from 'node:fs';
+export default () => [{
+  name: 'wait',
+  description: 'Never returns, and nobody can make it.',
+  parameters: { type: 'object', properties: {} },
+  execute() {
+    writeFileSync(new URL('reads', import.meta.url), '');
+    return readFileSync(new URL('pipe', import.meta.url), 'utf8');
+  },
+}];`;
+  const folder = async () => {
+    const made = await folderWith({ 'wait.mjs': READ });
+    execFileSync('mkfifo', [join(made.path, 'pipe')]);
+    return made;
+  };
+  const LAST =
+    /^subagents: A thread cannot be ended, so the process is \(SIGKILL\)\. It was to exit with (\d+)\.\n$/mu;
+
+  it('does not keep `run` from its end, once all is written', async () => {
+    await using made = await folder();
+    const args = [
+      'run',
+      'Go on:\n- call `wait`',
+      '--tools',
+      'wait.mjs',
+      '--turn-ms',
+      '500',
+      '--json',
+    ];
+    const { code, signal, stdout, stderr } = await start([MAIN, ...args], { cwd: made.path })
+      .finished;
+    expect([code, signal]).toEqual([null, 'SIGKILL']);
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({
+      type: 'run/end',
+      exitCode: 3,
+      failedDelegations: [{ label: 'wait', code: 'LIMIT_EXCEEDED' }],
+    });
+    expect(LAST.exec(stderr)?.[1]).toBe('3');
+  });
+
+  it('does not keep `serve` from its end, when that is stopped', async () => {
+    await using made = await folder();
+    const args = ['serve', '--stdio', '--tools', 'wait.mjs'];
+    const serve = start([MAIN, ...args], { cwd: made.path, input: 'open' });
+    const params = {
+      sessionId: 'mine',
+      contentBlocks: [{ type: 'text', text: 'Go on:\n- call `wait`' }],
+    };
+    const request = { jsonrpc: '2.0', id: 1, method: 'session/prompt', params };
+    serve.process.stdin?.write(`${JSON.stringify(request)}\n`);
+    await until(() => existsSync(join(made.path, 'reads')));
+    serve.process.kill('SIGTERM');
+    const { signal, stderr } = await serve.finished;
+    expect(signal).toBe('SIGKILL');
+    expect(LAST.exec(stderr)?.[1]).toBe('143');
+  });
 });
 
 it('ends a child that spins when its turn is over, and exits with 3', async () => {

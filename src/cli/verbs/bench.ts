@@ -4,6 +4,7 @@ import { gate, scriptedModel } from '../../testing.ts';
 import type { BenchArguments } from '../args/bench.ts';
 import type { Call } from '../call.ts';
 import { EXIT, Refused } from '../exit-codes.ts';
+import { mindStuckThreads } from '../last-resort.ts';
 import { print, printJson } from '../output.ts';
 
 const CHILDREN = 20;
@@ -32,6 +33,7 @@ export async function benchVerb(
     },
     defaultModel: { provider: 'instant', model: 'instant' },
   });
+  mindStuckThreads(harness);
   const { agent } = await harness.agents.createHost();
   for await (const figure of figures({ harness, agent, children, signal, began })) {
     const value = Number(figure.value.toFixed(2));
