@@ -56,7 +56,7 @@ const NO_CODES: ReadonlySet<string> = new Set(
     'TERM',
     'GET',
   ].concat(
-    ['SIGINT', 'SIGTERM', 'NO_COLOR'],
+    ['SIGINT', 'SIGKILL', 'SIGTERM', 'NO_COLOR'],
     ['ERR_WORKER_OUT_OF_MEMORY', 'ERR_SCRIPT_EXECUTION_TIMEOUT'],
     ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   ),
