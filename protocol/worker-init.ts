@@ -40,3 +40,9 @@ export interface InitMessage<P> {
 export interface MeasureMessage {
   readonly measure: SharedArrayBuffer;
 }
+
+/** What a thread is made with, before it has an agent. */
+export interface ThreadData {
+  /** See `PrintedCell`. */
+  readonly printed: SharedArrayBuffer;
+}

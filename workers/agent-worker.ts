@@ -1,22 +1,30 @@
 /** Thread entry: reports up, waits for the one message that says who it is, and boots. */
 import { readlinkSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { pack } from '../protocol/codec.ts';
 import { toShortErrorRecord } from '../protocol/error-record.ts';
 import { MemoryCell } from '../protocol/memory-cell.ts';
+import { PrintedCell } from '../protocol/printed.ts';
 import { PROTOCOL_VERSION } from '../protocol/to-main.ts';
 import type { ToMain } from '../protocol/to-main.ts';
-import type { InitMessage, MeasureMessage } from '../protocol/worker-init.ts';
+import type { InitMessage, MeasureMessage, ThreadData } from '../protocol/worker-init.ts';
 import { boot } from './boot.ts';
 import type { BootedAgent } from './boot.ts';
+import { cutPrinting } from './printing.ts';
 
 if (parentPort === null) throw new Error('This file is the entry of a worker thread.');
 const threadPort = parentPort;
 /** A longer timer would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 let agent: BootedAgent | undefined;
+
+cutPrinting({
+  streams: [process.stdout, process.stderr],
+  printed: new PrintedCell((workerData as ThreadData).printed),
+  defer: (run) => void setImmediate(run),
+});
 
 // What was thrown may be anything, with a getter that throws or a gigabyte of text. Main gets a
 // short record of it, never the thing itself, and the exit code says the rest.

@@ -1,25 +1,36 @@
 import type { Readable } from 'node:stream';
+import { KEPT_PRINT_BYTES, PrintedCell } from '../../protocol/printed.ts';
 
-/** Bytes kept of what a thread prints, for whoever looks into its death. */
-const KEPT_BYTES = 256 * 1024;
+/** Bytes that come although the thread is to send no more than is kept. */
+const FLOOD_BYTES = 16 * 1024 * 1024;
 
 /**
- * What a thread wrote to stdout and stderr: the first bytes up to a cap; the rest is read, so
- * that it piles up nowhere, counted and dropped. Never piped to main's own output.
+ * What a thread wrote to stdout and stderr: the first bytes up to a cap. The rest stays in the
+ * thread, or, if it comes, is read, so that it piles up nowhere; either way it is counted and
+ * dropped. Never piped to main's own output.
  */
 export class CapturedOutput {
+  /** Where the thread counts what it does not send. */
+  readonly cell = new PrintedCell();
+  readonly #flooded: () => void;
   readonly #chunks: Buffer[] = [];
   readonly #streams: Readable[] = [];
   #kept = 0;
   #dropped = 0;
 
+  /** @param flooded so much came that the thread must have evaded its cut */
+  constructor(flooded: () => void) {
+    this.#flooded = flooded;
+  }
+
   attach(stream: Readable): void {
     stream.on('data', (chunk: Buffer | string) => {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-      const room = Math.min(KEPT_BYTES - this.#kept, bytes.length);
+      const room = Math.min(KEPT_PRINT_BYTES - this.#kept, bytes.length);
       if (room > 0) this.#chunks.push(Buffer.from(bytes.subarray(0, room)));
       this.#kept += room;
       this.#dropped += bytes.length - room;
+      if (this.#dropped > FLOOD_BYTES) this.#flooded();
     });
     // A stream of a thread that died may report it; the thread's end is told elsewhere.
     stream.on('error', () => {});
@@ -40,6 +51,6 @@ export class CapturedOutput {
   }
 
   get droppedBytes(): number {
-    return this.#dropped;
+    return this.#dropped + this.cell.dropped;
   }
 }

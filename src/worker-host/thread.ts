@@ -16,7 +16,7 @@ import type { SessionId } from '../../protocol/ids.ts';
 import type { Port } from '../../protocol/port.ts';
 import { PROTOCOL_VERSION } from '../../protocol/to-main.ts';
 import { decodeFrame } from '../../protocol/validate.ts';
-import type { InitMessage, WorkerInit } from '../../protocol/worker-init.ts';
+import type { InitMessage, ThreadData, WorkerInit } from '../../protocol/worker-init.ts';
 import { census } from '../base/census.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { deferred } from '../base/deferred.ts';
@@ -93,7 +93,9 @@ const LINGER_MS = 300;
 
 export class WorkerThread implements AgentThread {
   readonly limits: ThreadLimits;
-  readonly output = new CapturedOutput();
+  readonly output = new CapturedOutput(() =>
+    this.kill(new WorkerError('WORKER_FLOODED', 'A thread printed more than it may send.')),
+  );
   readonly #options: WorkerThreadOptions;
   readonly #worker: Worker | undefined;
   readonly #up = deferred<void>();
@@ -132,6 +134,7 @@ export class WorkerThread implements AgentThread {
         env: { ...options.env },
         execArgv: [...options.execArgv],
         trackUnmanagedFds: true,
+        workerData: { printed: this.output.cell.buffer } satisfies ThreadData,
         resourceLimits: resourceLimits(options.limits),
       });
     } catch (error) {

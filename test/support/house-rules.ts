@@ -29,6 +29,7 @@ const WORKER_RANKS: Readonly<Record<string, number>> = {
   'link.ts': 1,
   'modules.ts': 1,
   'tool-body.ts': 1,
+  'printing.ts': 1,
   'services.ts': 2,
   'model.ts': 3,
   'tools.ts': 3,

@@ -1,12 +1,13 @@
 /**
  * Children that take all memory, each way in a thread beside others, in one program of their own:
- * unguarded most of these abort a process, at once and without an event.
+ * unguarded most of these abort a process, at once and without an event. Three ways stand for all
+ * of them, which take minutes: `npm run test:memory`, or `SHAPES=set,wasm` for some.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runProgram } from './real.ts';
 import type { Ended } from './real.ts';
 
-const shapes = [
+const all = [
   'numbers',
   'map',
   'set',
@@ -22,6 +23,10 @@ const shapes = [
   'wasm',
   'buffers_in_turns',
 ];
+/** In the heap, piece by piece; in one piece that doubles; and outside of the heap. */
+const few = ['numbers', 'map', 'buffers'];
+const { SHAPES = few.join() } = process.env;
+const shapes = SHAPES === 'all' ? all : SHAPES.split(',');
 
 interface Told {
   readonly shape: string;

@@ -39,6 +39,26 @@ it('keeps the first 256 KiB of what a thread prints, and counts the rest', async
   expect((await thread.ended).error?.message).toBe('Enough.');
 });
 
+it('is sent no more by a thread than it keeps, however fast that prints, and knows the rest', async () => {
+  const thread = new WorkerThread({ ...options, entry: fixture('chatty-entry.mjs') });
+  const printed = 400_000 + 2_000 * 65_536 + 200;
+  const { output } = thread;
+  await until(() => Buffer.byteLength(output.text) + output.droppedBytes >= printed);
+  expect(output.text).toMatch(/^(o\n){131072}$/);
+  expect(output.droppedBytes).toBe(printed - 262_144);
+  // None of that came.
+  expect(output.cell.dropped).toBe(printed - 262_144);
+  thread.kill(new WorkerError('WORKER_EXITED', 'Enough.'));
+  await thread.ended;
+});
+
+it('ends a thread that prints on around the cut', async () => {
+  const entry = fixture('printing-entry.mjs');
+  const thread = new WorkerThread({ ...options, env: { PIECES: '1000' }, entry });
+  expect((await thread.ended).error?.code).toBe('WORKER_FLOODED');
+  expect(thread.output.droppedBytes).toBeGreaterThan(16 * 1024 * 1024);
+});
+
 it.each([
   ['as the system counts it', processReadings],
   ['as busy time where the system does not tell', { ...processReadings, thread: () => undefined }],
