@@ -4,7 +4,8 @@
  * on it is counted here, and sent nowhere.
  */
 import type { Writable } from 'node:stream';
-import { KEPT_PRINT_BYTES, PrintedCell } from '../protocol/printed.ts';
+import { KEPT_PRINT_BYTES } from '../protocol/printed.ts';
+import type { PrintedCell } from '../protocol/printed.ts';
 
 type Piece = Uint8Array | string;
 type Done = (error?: Error | null) => void;
@@ -47,6 +48,8 @@ export function cutPrinting({ streams, printed, defer }: PrintingOptions): void 
   }
 }
 
+// Node's name for what an author of streams overrides.
+/* oxlint-disable no-underscore-dangle */
 /** What waits goes as one piece, however many it was written in. */
 function joinPieces(stream: Writable): void {
   const writev = stream._writev?.bind(stream);
@@ -59,6 +62,7 @@ function joinPieces(stream: Writable): void {
     writev(pieces.length === 1 ? pieces : [joined], done);
   };
 }
+/* oxlint-enable no-underscore-dangle */
 
 function firstOf(piece: Piece, encoding: BufferEncoding, bytes: number): Uint8Array {
   if (typeof piece !== 'string')

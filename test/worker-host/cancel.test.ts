@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
-import { gate } from '../support/gate.ts';
+import { gate } from '../../src/base/gate.ts';
+import { deferred } from '../../src/base/deferred.ts';
 import { eventTypes, testHarness } from '../support/harness.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { settled, until } from '../support/until.ts';
@@ -225,5 +226,26 @@ describe('the limit of a turn', () => {
     await clock.advance(900);
     await agent.whenIdle();
     expect(ends(agent.session)).toEqual(['completed', 'completed']);
+  });
+});
+
+describe('a thread that is being ended for what it did', () => {
+  it('does not pass a limit of its turn until it is gone', async () => {
+    const clock = new ManualClock();
+    const held = gate();
+    await using rt = await testHarness({ clock, script: [{ hold: held }] });
+    const { agent } = await rt.harness.agents.create({ limits: { turnMs: 1_000 } });
+    agent.followup(message('one'));
+    await held.arrived();
+    const thread = rt.threads.of(agent.id);
+    const kill = thread.kill.bind(thread);
+    const told = deferred<() => void>();
+    thread.kill = (reason) => told.resolve(() => kill(reason));
+    thread.ports!.worker.postMessage('No frame.');
+    const dies = await told.promise;
+    await clock.advance(1_000);
+    dies();
+    await agent.whenIdle();
+    expect(ends(agent.session)).toEqual(['error PROTOCOL_VIOLATION']);
   });
 });

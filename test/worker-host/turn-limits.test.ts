@@ -382,17 +382,4 @@ describe('a limit that is passed', () => {
     expect(why(agent)).toBe('The turn was stopped for a limit: unresponsiveMs.');
     expect(waiting(agent)).toEqual([[], ['two']]);
   });
-
-  it('while its thread dies for something else is not why the turn ended', async () => {
-    const clock = new ManualClock();
-    const held = gate();
-    await using rt = await testHarness({ clock, script: [{ hold: held }] });
-    const agent = await child(rt, { turnMs: 1_000 });
-    agent.followup(message('one'));
-    await held.arrived();
-    rt.threads.of(agent.id).crash();
-    await clock.advance(1_000);
-    await agent.whenIdle();
-    expect(ends(agent.session)).toEqual(['error WORKER_CRASHED']);
-  });
 });
