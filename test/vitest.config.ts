@@ -40,6 +40,8 @@ export default defineConfig({
             'store-faults/processes/**/*.test.ts',
           ],
           setupFiles: ['support/leaks.ts'],
+          // Faults are judged by what becomes of them, here; how soon is for a machine of their own.
+          env: { SLACK: '4' },
           testTimeout: 60_000,
           fileParallelism: false,
         },

@@ -15,7 +15,7 @@ const touch = (bytes: Uint8Array): Uint8Array => {
 
 export const hungryBodies: Readonly<Record<string, Body>> = {
   'oom-objects': () => keepOn((at) => ({ at, text: `number ${at}` })),
-  'oom-strings': () => keepOn((at) => `${at}`.padEnd(10_000, 'x').split('').reverse().join('')),
+  'oom-strings': () => keepOn(() => Buffer.alloc(10_000, 'x').toString('latin1')),
   'oom-numbers': () => {
     const numbers: number[] = [];
     for (let i = 0; ; i++) numbers.push(i);

@@ -12,7 +12,7 @@ export const LIMITS = {
     startMs: 5_000 * SLACK,
     // Those above the agent at fault, and those beside it, wait for it.
     turnMs: 30_000 * SLACK,
-    unresponsiveMs: 5_000,
+    unresponsiveMs: 5_000 * SLACK,
     memoryMb: 256,
   },
   faulty: { turnMs: 1_500, memoryMb: 64 },
@@ -34,6 +34,8 @@ export const endingLimit = ({ limit }: Kind): { readonly name: string; readonly 
 
 /** From the moment at which a fault is seen to the last word about it. */
 export const SETTLE_MS = 3_000;
+/** A timer that is set for exactly that fires a little later. */
+export const TIMER_MS = 100;
 /** The end of everything, whatever the threads do. */
 export const DISPOSE_MS = 5_000;
 /** The longest that main may be deaf. */

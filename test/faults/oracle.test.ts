@@ -61,7 +61,7 @@ describe('the oracle', () => {
     ],
     ['no reason', { told: [{ ...notice, codes: [] }] }, /no code, not WORKER_EXITED/],
     ['lost words', { output: '' }, /what it had said is lost/],
-    ['a late word', { settleMs: 9_000 }, /told 9000 ms after/],
+    ['a late word', { settleMs: 90_000 }, /told 90000 ms after/],
     [
       'a residency without an end',
       { lifecycle: { starts: 2, ends: 1 } },
@@ -92,14 +92,14 @@ describe('the oracle', () => {
     ['what nobody caught on main', { uncaught: ['Error: x'] }, /uncaught on main: Error: x/],
     ['a polluted main', { polluted: ['toJSON'] }, /has "toJSON"/],
     ['an accepted message that is lost', { kept: 2 }, /3 messages were accepted, 2 are kept/],
-    ['a slow disposal', { disposeMs: 12_000 }, /disposed in 12000 ms/],
+    ['a slow disposal', { disposeMs: 120_000 }, /disposed in 120000 ms/],
   ])('sees %s', (_, doctored, complaint) => {
     const wrong = judge({ ...right, ...doctored }, probing);
     expect(wrong).toEqual([expect.stringMatching(complaint)]);
   });
 
   it('sees a main that is deaf, and one that does not answer', () => {
-    expect(judge(right, { ...probing, worstMs: 2_500 })).toEqual(['main was deaf for 2500 ms']);
+    expect(judge(right, { ...probing, worstMs: 25_000 })).toEqual(['main was deaf for 25000 ms']);
     const dead = judge(right, { asked: 9, unanswered: 5, worstMs: 100 });
     expect(dead).toEqual(['main left 5 of 9 probes unanswered']);
   });

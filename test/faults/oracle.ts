@@ -2,7 +2,7 @@
 import { expectationOf } from './expectation.ts';
 import { kindOf } from './kinds.ts';
 import type { Excuse } from './kinds.ts';
-import { DISPOSE_MS, SETTLE_MS, SLACK, STALL_MS } from './limits.ts';
+import { DISPOSE_MS, SETTLE_MS, SLACK, STALL_MS, TIMER_MS } from './limits.ts';
 import { PARTIAL } from './orders.ts';
 import type { Observation, Probing } from './observation.ts';
 
@@ -51,7 +51,7 @@ export function judge(seen: Observation, probing: Probing): readonly string[] {
   }
   if (seen.settleMs !== undefined && !isExcused('settle')) {
     must(
-      seen.settleMs <= SETTLE_MS * SLACK,
+      seen.settleMs <= SETTLE_MS * SLACK + TIMER_MS,
       `its end was told ${Math.round(seen.settleMs)} ms after it could be seen`,
     );
   }
