@@ -180,6 +180,7 @@ export class Harness {
     return {
       threads: { ...this.#workerHost.threads.health, stuck },
       memory: { ...(rssBytes === undefined ? {} : { rssBytes }), budgetBytes: guard.budgetBytes },
+      loop: { mostLateMs: guard.mostLateMs },
       agents: this.#workerHost.healthOf(this.agents.list()),
     };
   }

@@ -6,6 +6,7 @@ export type {
   Activity,
   AgentHealth,
   Health,
+  LoopHealth,
   MemoryHealth,
   ThreadsHealth,
 } from './worker-host/health.ts';

@@ -34,7 +34,7 @@ const entries: readonly {
       AgentOptions AgentStatus Agents AssistantMessage CancelCause Checkpoint ChildScope ContentBlock
       ContinuableCreateRequest ContinuableCreateSpec ContinuableStart ContinuableStartSpec
       CreateAgentOptions CreateHostOptions DamagedSession Durability ErrorCode ExportedSessions Failure FollowOptions Following Harness HarnessEvents ImportOptions ReadProjections RemoveOptions StoreFinding
-      Bound RestartIntensity Activity AgentHealth Health MemoryHealth StuckThread ThreadsHealth ThreadEvents ThreadWarning
+      Bound RestartIntensity Activity AgentHealth Health LoopHealth MemoryHealth StuckThread ThreadsHealth ThreadEvents ThreadWarning
       HarnessHooks HarnessLimits HarnessOptions Hook HookOptions HostHandle HostTool InboxView
       Json JsonObject ListenOptions Logger Message MessageSource ModelAdapter ModelModule
       ModelPart ModelRequest ModelRoutes ModelSource ObjectJsonSchema OnMessage

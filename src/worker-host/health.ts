@@ -46,9 +46,16 @@ export interface MemoryHealth {
   readonly budgetBytes: number;
 }
 
+/** The loop of the main thread. */
+export interface LoopHealth {
+  /** How late it was at most for a look at its threads, in milliseconds, while there were any. */
+  readonly mostLateMs: number;
+}
+
 /** What `harness.health()` tells. */
 export interface Health {
   readonly threads: ThreadsHealth;
   readonly memory: MemoryHealth;
+  readonly loop: LoopHealth;
   readonly agents: readonly AgentHealth[];
 }

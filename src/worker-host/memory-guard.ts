@@ -108,10 +108,16 @@ export class MemoryGuard {
   #departedAt: number | undefined;
   #timer: Timer | undefined;
   #isTimerSlow = false;
+  #mostLateMs = 0;
 
   constructor({ clock, readings }: MemoryGuardOptions) {
     this.#clock = clock;
     this.#readings = readings;
+  }
+
+  /** How late a look was at most. */
+  get mostLateMs(): number {
+    return this.#mostLateMs;
   }
 
   /** Bytes that this process may have before the greatest of its threads is ended. */
@@ -175,9 +181,11 @@ export class MemoryGuard {
     if (some.length === 0) return;
     this.#isTimerSlow = isSlow;
     const pauseMs = Math.max(isSlow ? IDLE_LOOK_MS : LOOK_MS, spentMs * THRIFT);
+    const due = elapsed(this.#clock) + pauseMs;
     this.#timer = this.#clock.after(pauseMs, () => {
       this.#timer = undefined;
       const since = elapsed(this.#clock);
+      this.#mostLateMs = Math.max(this.#mostLateMs, Math.round(since - due));
       this.#look(since);
       this.#arm(elapsed(this.#clock) - since);
     });

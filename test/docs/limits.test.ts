@@ -113,6 +113,9 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['memory of the process', 'src/worker-host/memory-guard.ts', 'BUDGET_PERCENT'],
   ['between two looks at memory', 'src/worker-host/memory-guard.ts', 'LOOK_MS'],
   ['between two looks at memory', 'src/worker-host/memory-guard.ts', 'IDLE_LOOK_MS'],
+  ['looks at whether loops turn', 'src/worker-host/watchdog.ts', 'LOOKS'],
+  ['looks at whether loops turn', 'src/worker-host/watchdog.ts', 'MOST_MS'],
+  ['looks at whether loops turn', 'src/worker-host/watchdog.ts', 'LEAST_MS'],
   [
     'from the end by force of a thread to the verdict that it is stuck',
     'src/worker-host/thread.ts',

@@ -323,3 +323,22 @@ describe('the guard of memory', () => {
     expect(clock.pending).toBe(0);
   });
 });
+
+it('knows how late it was at most', () => {
+  let now = 0;
+  let run = (): void => {};
+  const after = (_: number, next: () => void) => {
+    run = next;
+    return { cancel() {} };
+  };
+  const clock = { now: () => now, after };
+  const guard = new MemoryGuard({ clock, readings: new FakeReadings() });
+  const thread = new Thread(1, 256);
+  guard.watch(thread).working(true);
+  const lates = [0, 40, 7].map((lateMs) => {
+    now += 25 + lateMs;
+    run();
+    return guard.mostLateMs;
+  });
+  expect(lates).toEqual([0, 40, 40]);
+});
