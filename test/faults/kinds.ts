@@ -68,7 +68,7 @@ const degrades = (effect: Effect, name: string, excuses: readonly Excuse[]): Kin
   effect,
   excuses,
   // With a main that is deaf meanwhile, or a thread that is, the limit of the turn may be first.
-  alsoCodes: ['LIMIT_EXCEEDED', 'WORKER_STUCK'],
+  alsoCodes: ['LIMIT_EXCEEDED', 'WORKER_STUCK', 'WORKER_OUT_OF_MEMORY'],
 });
 const escapes = (name: string, ends: readonly ProcessEnd[], effect: Effect = 'silent'): Kind => ({
   name,
