@@ -27,21 +27,18 @@ it(
     );
     if (process.env['SHOW'] !== undefined) console.log(stdout);
     expect(stderr).toBe('');
-    const { live, most, refusals, ...rest } = JSON.parse(stdout);
+    const { live, most, refusals, ends, ...rest } = JSON.parse(stdout);
     expect(live).toBe(most);
-    if (THREADS === undefined) {
-      // Some are the program's own, and each thread may take five.
-      expect(live).toBeGreaterThan(10);
-      expect(live).toBeLessThanOrEqual(DESCRIPTORS / 5);
-      expect(refusals.length).toBeGreaterThan(0);
-      for (const words of refusals) expect(words).toMatch(/for want of descriptors/);
-    }
-    expect(rest).toEqual({
-      ends: ['completed unwound'],
-      before: 'completed',
-      after: 'completed',
-      later: 'completed here',
-    });
+    expect(refusals.length).toBeGreaterThan(0);
+    for (const words of refusals) expect(words).toMatch(/bears no further one, for want of /);
+    expect(rest).toEqual({ before: 'completed', after: 'completed', later: 'completed here' });
+    // A thousand threads that end at once keep main from its timers, and so from clean ends.
+    if (THREADS !== undefined) return;
+    expect(ends).toEqual(['completed unwound']);
+    for (const words of refusals) expect(words).toMatch(/for want of descriptors/);
+    // Some are the program's own, and each thread may take five.
+    expect(live).toBeGreaterThan(10);
+    expect(live).toBeLessThanOrEqual(DESCRIPTORS / 5);
   },
   MINUTES * 60_000,
 );
