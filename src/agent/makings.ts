@@ -175,7 +175,7 @@ export class Makings {
       const own = new AgentScope(session.id, this.#patience, this.#options.logger);
       scope = own;
       const { tools, prompt } = this.#options;
-      const child = { tools: tools.scope(), prompt: prompt.scope() };
+      const child = { tools: tools.scope(waiting?.tools), prompt: prompt.scope() };
       prepared = this.#host.build({
         session,
         options: agentOptions,

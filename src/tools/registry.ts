@@ -95,15 +95,16 @@ export class ToolRegistry {
   }
 
   /**
-   * The tools of one agent: these, and its own.
+   * The tools of one agent: these, and its own. What is kept from the agent above is kept from it.
    * @internal
    */
-  scope(): ToolScope {
-    return new ToolScope({
+  scope(above?: ToolScope): ToolScope {
+    const inherited = {
       tools: this.#tools,
       version: () => this.#version,
-      compare: (left, right) => this.#compare(left, right),
-    });
+      compare: (left: string, right: string) => this.#compare(left, right),
+    };
+    return new ToolScope(inherited, above);
   }
 
   /** By the configured order, then by code unit. */
@@ -127,8 +128,11 @@ interface Inherited {
 /** The tools of one agent. */
 export class ToolScope {
   readonly #inherited: Inherited;
+  readonly #above: ToolScope | undefined;
   readonly #own = new Map<string, FoundTool>();
   readonly #filters = new Set<ToolFilter>();
+  /** How often the filters changed. */
+  #filterings = 0;
   readonly #guards = new Set<ToolGuard>();
   readonly #watchers = new Set<(ended: EndedCall) => void>();
   #modules: ReadonlyMap<string, FoundTool> = new Map();
@@ -138,8 +142,9 @@ export class ToolScope {
    * Made by `ToolRegistry.scope()`.
    * @internal
    */
-  constructor(inherited: Inherited) {
+  constructor(inherited: Inherited, above: ToolScope | undefined) {
     this.#inherited = inherited;
+    this.#above = above;
   }
 
   /**
@@ -155,7 +160,7 @@ export class ToolScope {
   }
 
   /**
-   * Keep only some of the inherited tools, now and later. Names are checked by `assertFilters`,
+   * Keep only some of the inherited tools, now and later, for this agent and all below it. Names are checked by `assertFilters`,
    * once all that is inherited is known.
    * @throws {ToolFilterError} `EMPTY_FILTER`; `UNKNOWN_TOOL_NAME` for a name that is reserved.
    * @throws {ArgumentError} when a list is not one of strings, or there is something else.
@@ -179,9 +184,9 @@ export class ToolScope {
       throw new ToolFilterError('UNKNOWN_TOOL_NAME', message);
     }
     this.#filters.add(copy);
-    this.#view = undefined;
+    this.#filterings++;
     return () => {
-      if (this.#filters.delete(copy)) this.#view = undefined;
+      if (this.#filters.delete(copy)) this.#filterings++;
     };
   }
 
@@ -269,7 +274,8 @@ export class ToolScope {
    * @internal
    */
   view(): readonly ToolSpec[] {
-    const version = this.#inherited.version();
+    // Both only grow: as long as their sum is the same, so are they.
+    const version = this.#inherited.version() + this.#filteringsUpwards;
     if (this.#view?.version !== version) {
       const names = new Set([
         ...this.#inherited.tools.keys(),
@@ -291,10 +297,21 @@ export class ToolScope {
   find(name: string): FoundTool | undefined {
     const own = this.#own.get(name);
     if (own !== undefined) return own;
-    for (const { allow, deny } of this.#filters) {
-      if (allow?.includes(name) === false || deny?.includes(name) === true) return undefined;
-    }
+    if (!this.#lets(name)) return undefined;
     return this.#inherited.tools.get(name) ?? this.#modules.get(name);
+  }
+
+  /** No filter hides it, neither of this agent nor of one above: what may be used only shrinks. */
+  #lets(name: string): boolean {
+    for (const { allow, deny } of this.#filters) {
+      if (allow?.includes(name) === false || deny?.includes(name) === true) return false;
+    }
+    return this.#above === undefined || this.#above.#lets(name);
+  }
+
+  get #filteringsUpwards(): number {
+    const above = this.#above;
+    return this.#filterings + (above === undefined ? 0 : above.#filteringsUpwards);
   }
 }
 

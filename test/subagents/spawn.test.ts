@@ -355,6 +355,18 @@ describe('spawn', () => {
     expect(look.calls).toEqual([]);
   });
 
+  it('has no tool that is hidden from its parent, whatever its own filter allows', async () => {
+    await using t = await spawning({ tools: [lookTool().tool], script: ['Above.', 'Below.'] });
+    const above = await t.start({ toolFilter: { deny: ['look'] } });
+    await above.result;
+    const parent = t.harness.agents.get(above.id as never)!;
+    const below = await t.start({ parent, toolFilter: { allow: ['look'] } });
+    await below.result;
+    expect(t.model.requests.map(({ tools }) => tools)).toEqual([undefined, undefined]);
+    await below.dispose();
+    await above.dispose();
+  });
+
   it('delegates further, down to the cap, through the tool', async () => {
     const depths: number[] = [];
     await using t = await spawning({

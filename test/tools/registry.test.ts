@@ -147,12 +147,29 @@ describe('the tools of one agent', () => {
     expect(names(scope)).toEqual(['a']);
   });
 
-  it('are of no other agent, not even of one that it made', () => {
+  it('of its own are of no other agent, not even of one that it made', () => {
     const registry = withTools('a');
-    const [parent, child] = [registry.scope(), registry.scope()];
+    const parent = registry.scope();
+    const child = registry.scope(parent);
     parent.register(tool('own'));
+    expect([names(parent), names(child)]).toEqual([['a', 'own'], ['a']]);
+  });
+
+  it('that are hidden from one are hidden from all below it, whatever those allow, and later, too', () => {
+    const registry = withTools('a', 'b');
+    const parent = registry.scope();
     parent.restrict({ deny: ['a'] });
-    expect([names(parent), names(child)]).toEqual([['own'], ['a']]);
+    const grandchild = registry.scope(registry.scope(parent));
+    grandchild.restrict({ allow: ['a', 'b'] });
+    grandchild.assertFilters();
+    expect([names(grandchild), grandchild.find('a')]).toEqual([['b'], undefined]);
+    const lift = parent.restrict({ deny: ['b'] });
+    expect(names(grandchild)).toEqual([]);
+    lift();
+    expect(names(grandchild)).toEqual(['b']);
+    // Its own it has all the same.
+    grandchild.register(tool('a', { description: 'mine' }));
+    expect(names(grandchild)).toEqual(['a', 'b']);
   });
 
   it('are the same array until something changes', () => {
