@@ -1,7 +1,7 @@
 /** Every program in the README and in docs/ runs as it stands, against the built package. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pages, readPage } from '../support/pages.ts';
-import { pagePrograms, ProgramFolder } from '../support/page-programs.ts';
+import { pagePrograms, printedBy, ProgramFolder } from '../support/page-programs.ts';
 
 let folder: ProgramFolder;
 beforeAll(() => {
@@ -38,6 +38,8 @@ it('names every program that a page shows', () => {
     'docs/guides/runaway.md runaway.mjs',
     'docs/guides/tool-module.md tools/primes.mjs',
     'docs/guides/tool-module.md uses-primes.mjs',
+    'docs/isolation.md tools/read.mjs',
+    'docs/isolation.md stuck.mjs',
     'docs/sessions.md listing.mjs',
     'docs/sessions.md following.mjs',
     'docs/sessions.md lines.mjs',
@@ -45,6 +47,14 @@ it('names every program that a page shows', () => {
   ]);
   const blocks = pages.flatMap((page) => readPage(page).match(/^```js$/gm) ?? []);
   expect(blocks).toHaveLength(pagePrograms.length);
+});
+
+describe('the page on isolation', () => {
+  it('shows how a process ends whose thread cannot be ended', async () => {
+    const [printed] = printedBy('docs/isolation.md');
+    const ended = folder.run('stuck.mjs');
+    await expect(ended).rejects.toMatchObject({ signal: 'SIGKILL', stdout: `${printed}\n` });
+  });
 });
 
 describe('the README', () => {
