@@ -14,14 +14,9 @@ export default () => [
     });
     return new Promise(() => {});
   }),
-  tool('exhaust_heap', 'Fills the heap with small objects.', () => {
-    // Many small arrays of small objects: a shape that a thread's heap limit contains.
+  tool('exhaust_heap', 'Fills the heap with lists.', () => {
     const kept = [];
-    for (;;) {
-      const some = [];
-      while (some.length < 1000) some.push({});
-      kept.push(some);
-    }
+    for (;;) kept.push(new Array(1000).fill(kept.length));
   }),
   tool('spin_forever', 'Never returns.', () => {
     for (;;);

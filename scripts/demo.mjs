@@ -34,7 +34,7 @@ await runUnderSignals(async (signal) => {
     prompt,
     files: ['**/*.{md,ts}', '.github/**/*.md', '!test/**', '!dist/**', '!.artifacts/**'],
     tools: ['scripts/demo-tools.mjs'],
-    turnMs: 2000,
+    turnMs: 4000,
     memoryMb: 32,
   };
   const surroundings = { cwd: root, env: process.env };
