@@ -32,6 +32,8 @@ export interface ResidencyOptions {
   readonly stopGraceMs: number;
   /** For how long its loop may not ask for the work that it was woken for. */
   readonly claimMs: Bound;
+  /** A turn is open, which has limits of its own; its loop asks when that is over. */
+  isInTurn(): boolean;
   /** One of its modules is to outlive the idleness of its agent. */
   readonly keepsState: boolean;
   /** The calls of this thread; made for this residency. */
@@ -178,13 +180,13 @@ export class Residency {
   }
 
   /**
-   * No turn is open that has limits: a loop that hangs here would keep its agent waiting for ever.
+   * Between turns nothing else has limits: a loop that hangs here would keep its agent waiting for ever.
    * Looked at twice, because after a pause of the whole process a claim may be there, and unread.
    */
   #expectClaim(): void {
     this.#isAwake = true;
-    const { clock, claimMs } = this.#options;
-    if (claimMs === 'unlimited' || !this.takesTurns) return;
+    const { clock, claimMs, isInTurn } = this.#options;
+    if (claimMs === 'unlimited' || !this.takesTurns || isInTurn()) return;
     const text = `The thread did not ask for its work within ${claimMs} ms.`;
     this.#claimTimer?.cancel();
     this.#claimTimer = clock.after(claimMs, () => {

@@ -219,6 +219,7 @@ export class WorkerHost implements AgentHost {
         startMs: limits.startMs,
         stopGraceMs: limits.stopGraceMs,
         claimMs: limits.unresponsiveMs,
+        isInTurn: () => agent.conversation.open !== undefined,
         keepsState: modules.some(({ keepsState }) => keepsState === true),
         services: (self) =>
           new AgentServices({

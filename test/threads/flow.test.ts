@@ -119,12 +119,13 @@ describe('what main sends a thread that does not listen', () => {
     }
     for (let count = 0; count < 100; count++) root.cancel({ kind: 'user' }, { keepInbox: true });
     await macrotasks(200);
-    const { parts, interrupt, reply } = watch.posted;
+    const { parts, interrupt, reply, wake } = watch.posted;
     expect(given).toBeGreaterThan(256);
     expect(parts!.frames).toBeLessThanOrEqual(257);
     expect(parts!.bytes).toBeLessThan(4_000_000);
     expect(reply!.frames).toBe(2);
     expect(interrupt!.frames).toBe(1);
+    expect(wake!.frames).toBe(2);
     expect(root.inbox.nextTurn.length + root.inbox.nextStep.length).toBe(2_000);
   });
 });

@@ -19,6 +19,7 @@ function resident() {
   const clock = new ManualClock();
   const events: WorkerEvent[] = [];
   const frames: ToWorker[] = [];
+  const turn = { isOpen: false };
   thread.ports.worker.on('message', (frame) => frames.push(frame as ToWorker));
   const unasked = (): never => {
     throw new Error('Nobody calls.');
@@ -36,6 +37,7 @@ function resident() {
     startMs: 1_000,
     stopGraceMs: 500,
     claimMs: 5_000,
+    isInTurn: () => turn.isOpen,
     keepsState: false,
     services: (): HostServices => ({
       claim: unasked,
@@ -52,7 +54,7 @@ function resident() {
     thread.ports.flush();
     await settled();
   };
-  return { thread, clock, residency, events, frames, post };
+  return { thread, clock, residency, events, frames, post, turn };
 }
 
 describe('a residency that begins', () => {
@@ -234,6 +236,20 @@ describe('a loop that was woken', () => {
     residency.wake();
     await clock.advance(5_500);
     expect(thread.killReason).toBeUndefined();
+  });
+
+  it('in the middle of a turn asks when that is over, and has its time from then on', async () => {
+    const { residency, thread, clock, turn } = resident();
+    turn.isOpen = true;
+    residency.wake();
+    await clock.advance(600_000);
+    expect(thread.killReason).toBeUndefined();
+    turn.isOpen = false;
+    residency.turnEnded();
+    await clock.advance(5_500);
+    expect(thread.killReason).toBeUndefined();
+    await clock.advance(500);
+    expect(thread.killReason).toMatchObject({ code: 'WORKER_UNRESPONSIVE' });
   });
 
   it('needs not ask once it is to stop', async () => {

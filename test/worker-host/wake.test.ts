@@ -4,6 +4,7 @@ import { StoreError } from '../../protocol/errors.ts';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
 import { testHarness } from '../support/harness.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { StallingStore } from '../support/stalling-store.ts';
 import { tempStore } from '../support/temp-store.ts';
 import { settled, until } from '../support/until.ts';
@@ -12,6 +13,23 @@ import { USER, ends, has, saysText, shown, statuses, waiting } from './agent-wor
 const KEEP = { keepInbox: true };
 
 describe('waking an agent', () => {
+  it('in the middle of a long turn leaves its thread all the time of that turn', async () => {
+    const clock = new ManualClock();
+    const hold = gate();
+    await using rt = await testHarness({
+      clock,
+      limits: { unresponsiveMs: 1_000 },
+      script: [{ hold, text: 'At last.' }, 'And then.'],
+    });
+    rt.root.followup(message('one'));
+    await hold.arrived();
+    rt.root.followup(message('two'));
+    await clock.advance(600_000);
+    hold.open();
+    await rt.root.whenIdle();
+    expect(ends(rt.root.session)).toEqual(['completed', 'completed']);
+  });
+
   it('runs what an earlier life left, of both lists', async () => {
     await using temp = await tempStore();
     let id: string;
