@@ -36,12 +36,9 @@ export default defineConfig({
           include: [
             'threads/**/*.test.ts',
             'durability/**/*.test.ts',
-            'faults/**/*.test.ts',
             'store-faults/processes/**/*.test.ts',
           ],
           setupFiles: ['support/leaks.ts'],
-          // Faults are judged by what becomes of them, here; how soon is for a machine of their own.
-          env: { SLACK: '4' },
           testTimeout: 60_000,
           fileParallelism: false,
         },
@@ -51,8 +48,15 @@ export default defineConfig({
           name: 'processes',
           pool: 'forks',
           root: new URL('.', import.meta.url).pathname,
-          include: ['cli/**/*.test.ts', 'artifact/**/*.test.ts', 'examples.test.ts'],
+          include: [
+            'cli/**/*.test.ts',
+            'artifact/**/*.test.ts',
+            'faults/**/*.test.ts',
+            'examples.test.ts',
+          ],
           setupFiles: ['support/leaks.ts'],
+          // Faults are judged by what becomes of them, here; how soon is for a machine of their own.
+          env: { SLACK: '4' },
           testTimeout: 60_000,
           maxWorkers: 2,
         },
