@@ -16,7 +16,7 @@ export default () => [
   }),
   tool('exhaust_heap', 'Fills the heap with lists.', () => {
     const kept = [];
-    for (;;) kept.push(Array.from({ length: 1000 }, () => kept.length));
+    for (;;) kept.push(Array.from({ length: 250_000 }).fill(kept.length));
   }),
   tool('spin_forever', 'Never returns.', () => {
     for (;;);
