@@ -8,7 +8,7 @@ import { describePlan, planOf } from './plan.ts';
 import { listeners, problemsOf } from './problems.ts';
 import { Walk } from './walk.ts';
 
-const RUNS = 1_000;
+const RUNS = 500;
 const IN_ONE_TEST = 100;
 const { SEED } = process.env;
 
