@@ -229,7 +229,6 @@ export class Oracle {
 
   /** All that can happen by itself has happened, and nothing is held up any more. */
   quiet(): void {
-    if (this.isHeldUp) return;
     for (const agent of this.#harness?.agents.list() ?? []) {
       if (agent.status === 'running') this.say(`${agent.id} runs, and nothing can move it`);
     }
@@ -240,14 +239,6 @@ export class Oracle {
         this.say(`${child} stays, with nothing to do or to wait for`);
       }
     }
-  }
-
-  /** A thread hangs though its agent has no open turn: nobody looks at that. */
-  get isHeldUp(): boolean {
-    return here.life.threads.some(({ isHung, init }) => {
-      const agent = init && this.#harness?.agents.get(init.sessionId);
-      return isHung && agent?.session.open === undefined;
-    });
   }
 
   /** The harness is disposed. */

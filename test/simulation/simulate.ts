@@ -194,7 +194,7 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
     if (!isFine(await scheduler.drive(() => false, MOST_STEPS))) return false;
     for (const run of current?.runs ?? []) acts.disposal(current as Ground, run).run();
     if (!isFine(await scheduler.drive(() => false, MOST_STEPS))) return false;
-    for (const what of oracle.isHeldUp ? [] : acts.state.pending) {
+    for (const what of acts.state.pending) {
       oracle.say(`it never came to an end: ${what}`);
     }
     oracle.quiet();
