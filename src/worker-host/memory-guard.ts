@@ -60,6 +60,13 @@ interface Watch {
   askedAt: number;
 }
 
+/** Pages given so far to all threads, to main, and to the engine's helpers. */
+interface Use {
+  readonly all: number;
+  readonly main: number | undefined;
+  readonly helpers: number | undefined;
+}
+
 const MIB = 1024 * 1024;
 /** Between two looks while an agent works. */
 const LOOK_MS = 25;
@@ -102,7 +109,7 @@ export class MemoryGuard {
   readonly #watches = new Set<Watch>();
   readonly #shares = new MemoryShares<Watch>();
   #rss: number | undefined;
-  #use: ThreadUse | undefined;
+  #use: Use | undefined;
   #mainBusyMs = 0;
   #wideAt = Number.NEGATIVE_INFINITY;
   #departedAt: number | undefined;
@@ -167,8 +174,15 @@ export class MemoryGuard {
   /** Nothing was looked at for a while, or ever: whatever came meanwhile is nobody's. */
   #begin(): void {
     this.#rss = this.#readings.rssBytes();
-    this.#use = this.#readings.process();
+    this.#use = this.#readUse();
     this.#mainBusyMs = this.#readings.mainBusyMs();
+  }
+
+  #readUse(): Use | undefined {
+    const readings = this.#readings;
+    const [all, main, helpers] = [readings.process(), readings.main(), readings.helpers()];
+    if (all === undefined) return undefined;
+    return { all: all.minorFaults, main: main?.minorFaults, helpers: helpers?.minorFaults };
   }
 
   /** The next look, sooner or later as there is something to see. */
@@ -214,7 +228,7 @@ export class MemoryGuard {
   }
 
   #explain(change: number, now: number): void {
-    const use = this.#readings.process();
+    const use = this.#readUse();
     const mainBusyMs = this.#readings.mainBusyMs();
     const isCounted = use !== undefined && this.#use !== undefined;
     const deeds = new Map<Watch, Deed>();
@@ -223,11 +237,21 @@ export class MemoryGuard {
       if (watch.isDue || watch.endingAt !== undefined) read(watch);
     }
     const known = (): number => [...deeds.values()].reduce((sum, { grown }) => sum + grown, 0);
-    const total = isCounted ? use.minorFaults - this.#use!.minorFaults : 0;
+    const total = isCounted ? use.all - this.#use!.all : 0;
+    const ofMain = isCounted ? growth(this.#use!.main, use.main) : 0;
+    const ofHelpers = isCounted ? growth(this.#use!.helpers, use.helpers) : 0;
     // Somebody else grew, and it may be one that has nothing to do.
-    if (total > 2 * known() && now - this.#wideAt >= WIDE_MS) {
+    if (total - ofHelpers > 2 * known() && now - this.#wideAt >= WIDE_MS) {
       this.#wideAt = now;
       for (const watch of this.#watches) if (!deeds.has(watch)) read(watch);
+    }
+    // A thread whose memory is moved by helpers takes part in that: what they took is divided as
+    // what they helped with was.
+    const helped = known() + ofMain;
+    if (helped > 0) {
+      for (const [watch, { grown, hasWorked }] of deeds) {
+        deeds.set(watch, { grown: grown + (ofHelpers * grown) / helped, hasWorked });
+      }
     }
     const whole = isCounted ? total : known() + Math.max(0, mainBusyMs - this.#mainBusyMs);
     if (change > 0) this.#shares.grew(change, deeds, whole);
@@ -296,6 +320,9 @@ export class MemoryGuard {
     most.thread.kill(tooMuch(`${budget}, and no other thread has more of that`, shares.of(most)));
   }
 }
+
+const growth = (before: number | undefined, now: number | undefined): number =>
+  before === undefined || now === undefined ? 0 : Math.max(0, now - before);
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / MIB)} MiB`;
 

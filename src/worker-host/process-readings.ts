@@ -26,6 +26,10 @@ export interface ProcessReadings {
   thread(tid: number): ThreadUse | undefined;
   /** What all threads used, those that are gone included. */
   process(): ThreadUse | undefined;
+  /** What the first thread used: the one that programs call main. */
+  main(): ThreadUse | undefined;
+  /** What the threads used that the engine has for the work of all: collecting, compiling. */
+  helpers(): ThreadUse | undefined;
   /** For how long main's loop has been busy so far: stands in for what the system does not tell. */
   mainBusyMs(): number;
   /** Memory that this process may have: that of the machine, or of its control group. */
@@ -42,11 +46,21 @@ const TICK_MS = 10;
 const MINOR_FAULTS = 7;
 const USER_TIME = 11;
 const SYSTEM_TIME = 12;
+const STARTED_AT = 19;
+/** Of the engine's helpers, unless a flag says otherwise. */
+const POOL_SIZE = 4;
 
 export const processReadings: ProcessReadings = {
   rssBytes: () => reading(residentBytes) ?? reading(() => process.memoryUsage.rss()),
   thread: (tid) => reading(() => used(text(`/proc/self/task/${tid}/stat`))),
   process: () => reading(() => used(text('/proc/self/stat'))),
+  main: () => processReadings.thread(process.pid),
+  helpers: () =>
+    reading(() => {
+      helperTids ??= engineHelpers();
+      const uses = helperTids.map((tid) => processReadings.thread(tid));
+      return uses.every((use) => use !== undefined) ? sum(uses) : undefined;
+    }),
   mainBusyMs: () => performance.eventLoopUtilization().active,
   memoryBytes() {
     // 0, or more than there is: nothing bounds this process but the machine.
@@ -67,6 +81,10 @@ export const processReadings: ProcessReadings = {
     }),
 };
 
+/** The name of the thread may hold anything, so what counts begins behind it. */
+const fieldsOf = (line: string): readonly string[] =>
+  line.slice(line.lastIndexOf(')') + 2).split(' ');
+
 const text = (path: string): string => readFileSync(path, 'latin1');
 
 let pageBytes: number | undefined;
@@ -78,10 +96,36 @@ function residentBytes(): number {
   return pages * pageBytes;
 }
 
+let helperTids: readonly number[] | undefined;
+
+/**
+ * The engine's threads are made before anything of a program runs, and so before those of the pool
+ * that files are read in: first the one that waits for timers of theirs, then as many as one flag
+ * says. No name tells them apart in Node 20.
+ */
+function engineHelpers(): readonly number[] {
+  const flags = [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(/\s+/)];
+  const pools = flags.map((flag) => /^--v8[-_]pool[-_]size=(\d+)$/.exec(flag)?.[1]);
+  const count = Number(pools.find((size) => size !== undefined) ?? POOL_SIZE);
+  const born = readdirSync('/proc/self/task').map((name) => {
+    const fields = fieldsOf(text(`/proc/self/task/${name}/stat`));
+    return { tid: Number(name), startedAt: Number(fields[STARTED_AT]) };
+  });
+  return born
+    .filter(({ tid }) => tid !== process.pid)
+    .toSorted((a, b) => a.startedAt - b.startedAt || a.tid - b.tid)
+    .map(({ tid }) => tid)
+    .slice(1, 1 + count);
+}
+
+const sum = (uses: readonly ThreadUse[]): ThreadUse => ({
+  cpuMs: uses.reduce((total, { cpuMs }) => total + cpuMs, 0),
+  minorFaults: uses.reduce((total, { minorFaults }) => total + minorFaults, 0),
+});
+
 /** One line of `/proc/<pid>/stat`, or of that of one of its threads. */
 function used(line: string): ThreadUse | undefined {
-  // The name of the thread may hold anything, so what counts begins behind it.
-  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+  const fields = fieldsOf(line);
   const cpuMs = (Number(fields[USER_TIME]) + Number(fields[SYSTEM_TIME])) * TICK_MS;
   const minorFaults = Number(fields[MINOR_FAULTS]);
   return Number.isFinite(cpuMs) && Number.isFinite(minorFaults)

@@ -19,14 +19,24 @@ export class FakeReadings implements ProcessReadings {
   reads = 0;
   readonly #threads = new Map<number, { cpuMs: number; minorFaults: number }>();
   #faults = 0;
+  #ofMain = 0;
+  #ofHelpers = 0;
   #busyMs = 0;
 
-  /** This thread, or somebody without a name, has so much more (or less) of the process. */
-  grows(tid: number | 'main', mib: number): void {
+  /** This thread, main, or somebody without a name has so much more (or less) of the process. */
+  grows(tid: number | 'main' | 'somebody', mib: number): void {
     this.rss += mib * MIB;
     const faults = Math.max(0, mib) * FAULTS;
     this.#faults += faults;
-    this.works(tid, 20, faults);
+    if (tid === 'main') this.#ofMain += faults;
+    if (tid !== 'somebody') this.works(tid, 20, faults);
+  }
+
+  /** The engine's helpers put so much somewhere. */
+  helpersMove(mib: number): void {
+    this.rss += mib * MIB;
+    this.#faults += mib * FAULTS;
+    this.#ofHelpers += mib * FAULTS;
   }
 
   works(tid: number | 'main', cpuMs: number, faults = 0): void {
@@ -53,6 +63,14 @@ export class FakeReadings implements ProcessReadings {
     this.reads++;
     if (this.isBlind || !this.hasProc) return undefined;
     return { cpuMs: 0, minorFaults: this.#faults };
+  }
+
+  main(): { cpuMs: number; minorFaults: number } | undefined {
+    return this.hasProc ? { cpuMs: 0, minorFaults: this.#ofMain } : undefined;
+  }
+
+  helpers(): { cpuMs: number; minorFaults: number } | undefined {
+    return this.hasProc ? { cpuMs: 0, minorFaults: this.#ofHelpers } : undefined;
   }
 
   mainBusyMs(): number {

@@ -117,13 +117,39 @@ describe('the guard of memory', () => {
     expect(beside.mib).toBeLessThan(25);
   });
 
-  it('blames no thread for what main and others take', async () => {
+  it.each(['main', 'somebody'] as const)('blames no thread for what %s takes', async (who) => {
     const { readings, thread, look } = guarding();
     const working = thread(256);
     readings.works(working.tid, 20, 100);
-    readings.grows('main', 5_000);
+    readings.grows(who, 5_000);
     await look();
     expect(working.mib).toBeLessThan(5);
+  });
+
+  it('ends a thread whose memory is moved by helpers, and none that works beside it', async () => {
+    const { readings, thread, look } = guarding();
+    const [hog, beside] = [thread(256), thread(256)];
+    for (let i = 0; i < 50; i++) {
+      readings.grows(hog.tid, 2);
+      readings.helpersMove(10);
+      readings.works(beside.tid, 25, 5);
+      await look();
+    }
+    expect(hog.killed?.message).toContain('about 45');
+    expect(beside.mib).toBeLessThan(10);
+  });
+
+  it('blames no thread for what helpers move for main', async () => {
+    const { readings, thread, look } = guarding();
+    const working = thread(256);
+    for (let i = 0; i < 50; i++) {
+      readings.grows('main', 2);
+      readings.helpersMove(100);
+      readings.works(working.tid, 25, 2);
+      await look();
+    }
+    expect(working.mib).toBeLessThan(40);
+    expect(working.killed).toBeUndefined();
   });
 
   it('gives what is missed back to those who worked, and not to one that sleeps', async () => {
