@@ -1,9 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
+/** They put something in the place of a package, before anything else has loaded that. */
+const MOCKING = ['store-faults/*.test.ts', 'session/sqlite-versions.test.ts'];
+
 /**
  * Two planes: the source in one process, and the built package with real threads; and programs of
- * the package as processes. Each test file has a process of its own, so that the leak check may
- * count the threads and descriptors in it.
+ * the package as processes. The leak check counts threads and descriptors of its process, in which
+ * one test runs at a time. Files of the source plane share two processes, and load the source once
+ * in each: they may change nothing that another file meets.
  */
 export default defineConfig({
   test: {
@@ -22,7 +26,20 @@ export default defineConfig({
             'faults/**',
             'store-faults/processes/**',
             'examples.test.ts',
+            ...MOCKING,
           ],
+          setupFiles: ['support/leaks.ts'],
+          testTimeout: 20_000,
+          isolate: false,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'mocking',
+          pool: 'forks',
+          root: new URL('.', import.meta.url).pathname,
+          include: MOCKING,
           setupFiles: ['support/leaks.ts'],
           testTimeout: 20_000,
           maxWorkers: 2,

@@ -51,11 +51,7 @@ class Late extends SubagentError {}
 
 /** How long agents of one program wait for what their setups registered. */
 export const setupPatience = (clock: Clock, ms: number): Patience =>
-  new Patience({
-    clock,
-    ms,
-    late(within) {
-      const text = `What a setup registered with onDispose was not done within ${within} ms.`;
-      return new Late('ACTIVATION_TEARDOWN_FAILED', text);
-    },
+  new Patience(clock, ms, (within) => {
+    const text = `What a setup registered with onDispose was not done within ${within} ms.`;
+    return new Late('ACTIVATION_TEARDOWN_FAILED', text);
   });

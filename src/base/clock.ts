@@ -9,6 +9,8 @@ export interface Clock {
   now(): number;
   /** Milliseconds that nobody sets back or forward, from some moment on. Absent: `now`. */
   elapsed?(): number;
+  /** For how many milliseconds this thread's loop has been busy so far. Absent: nobody knows. */
+  busyMs?(): number;
   /** A timer that does not keep the process alive, unless that is asked for. */
   after(ms: number, run: () => void, keepsAlive?: boolean): Timer;
 }
@@ -16,6 +18,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
+  busyMs: () => performance.eventLoopUtilization().active,
   after(ms, run, keepsAlive = false) {
     const handle = setTimeout(run, ms);
     if (!keepsAlive) handle.unref();

@@ -92,7 +92,7 @@ export class Sessions extends StoredSessions {
     this.store = store;
     this.observers = new Emitter(logger);
     this.#clock = clock;
-    this.#patience = new Patience({ clock, ms: patienceMs, late: unanswered, isOfOne: true });
+    this.#patience = new Patience(clock, patienceMs, unanswered);
     this.#folds = new KeptFolds(store, options.projections);
     this.watches = new LogWatches(store, this.observers, (id) => this.#live.get(id));
     this.#queue = new CommitQueue({ store, clock, logger, isBatched: durability === 'batched' });

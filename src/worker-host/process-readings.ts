@@ -104,7 +104,7 @@ let helperTids: readonly number[] | undefined;
  * says. No name tells them apart in Node 20.
  */
 function engineHelpers(): readonly number[] {
-  const flags = [...process.execArgv, ...(process.env['NODE_OPTIONS'] ?? '').split(/\s+/)];
+  const flags = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)];
   const pools = flags.map((flag) => /^--v8[-_]pool[-_]size=(\d+)$/.exec(flag)?.[1]);
   const count = Number(pools.find((size) => size !== undefined) ?? POOL_SIZE);
   const born = readdirSync('/proc/self/task').map((name) => {

@@ -6,73 +6,59 @@ import { ManualClock } from '../support/manual-clock.ts';
 
 const MS = 5_000;
 
-function waiting(isOfOne: boolean) {
-  const clock = new ManualClock();
+function waiting() {
+  const loop = { busyMs: 0 };
+  const clock = Object.assign(new ManualClock(), { busyMs: () => loop.busyMs });
   const late = (ms: number) => new StoreError('STORE_IO', `late after ${ms}`);
-  const patience = new Patience({ clock, ms: MS, late, isOfOne });
+  const patience = new Patience(clock, MS, late);
+  const { promise, resolve } = deferred<void>();
   const told: string[] = [];
-  return {
-    clock,
-    told,
-    /** The end of somebody is decided, and he waits; the answer is given by what is returned. */
-    ends(name: string): () => void {
-      const { promise, resolve } = deferred<void>();
-      patience.await({}, promise).then(
-        () => told.push(`${name} done`),
-        () => told.push(`${name} late`),
-      );
-      return resolve;
-    },
-  };
+  patience.await({}, promise).then(
+    () => told.push('done'),
+    (error: Error) => told.push(error.message),
+  );
+  return { clock, loop, told, answer: resolve };
 }
 
 describe('the patience of those who end', () => {
-  it.each([true, false])(
-    'is over in time with one that never answers (one party: %s)',
-    async (isOfOne) => {
-      const { clock, told, ends } = waiting(isOfOne);
-      ends('a');
-      await clock.advance(MS - 1);
-      expect(told).toEqual([]);
-      await clock.advance(1);
-      expect(told).toEqual(['a late']);
-    },
-  );
-
-  it('runs from the last answer of one that has much to do', async () => {
-    const { clock, told, ends } = waiting(true);
-    const answers = ['a', 'b', 'c'].map(ends);
-    ends('silent');
-    await clock.advance(MS - 1_000);
-    answers[0]!();
-    await clock.advance(MS - 1_000);
-    answers[1]!();
-    await clock.advance(MS - 1_000);
-    answers[2]!();
+  it('is over in time with one that never answers', async () => {
+    const { clock, told } = waiting();
     await clock.advance(MS - 1);
-    expect(told).toEqual(['a done', 'b done', 'c done']);
+    expect(told).toEqual([]);
     await clock.advance(1);
-    expect(told).toEqual(['a done', 'b done', 'c done', 'silent late']);
+    expect(told).toEqual(['late after 5000']);
   });
 
-  it('is over some time also with one that answers everybody else', async () => {
-    const { clock, told, ends } = waiting(true);
-    ends('silent');
-    for (let i = 0; i < 20; i++) {
-      ends(String(i))();
-      await clock.advance(MS - 1_000);
+  it('goes on while the loop that all of them run in has no time for an answer', async () => {
+    const { clock, loop, told, answer } = waiting();
+    for (let i = 0; i < 10; i++) {
+      loop.busyMs += 600;
+      await clock.advance(1_000);
     }
-    expect(told).toContain('silent late');
-    expect(told.filter((word) => word.endsWith('late'))).toHaveLength(1);
+    expect(told).toEqual([]);
+    answer();
+    await clock.advance(0);
+    expect(told).toEqual(['done']);
+    expect(clock.pending).toBe(0);
   });
 
-  it('gives nobody more time for the answer of somebody else', async () => {
-    const { clock, told, ends } = waiting(false);
-    const answer = ends('a');
-    ends('silent');
-    await clock.advance(MS - 1_000);
-    answer();
+  it('is over as soon as there is time, and still no answer', async () => {
+    const { clock, loop, told } = waiting();
+    loop.busyMs += MS;
+    await clock.advance(MS);
+    expect(told).toEqual([]);
+    loop.busyMs += 400;
     await clock.advance(1_000);
-    expect(told).toEqual(['a done', 'silent late']);
+    expect(told).toEqual(['late after 5000']);
+  });
+
+  it('is over some time in any case', async () => {
+    const { clock, loop, told } = waiting();
+    for (let i = 0; i < 30; i++) {
+      expect(told).toEqual([]);
+      loop.busyMs += 1_000;
+      await clock.advance(1_000);
+    }
+    expect(told).toEqual(['late after 5000']);
   });
 });

@@ -47,6 +47,8 @@ const NO_CODES: ReadonlySet<string> = new Set(
     'GET',
     'HANDLER',
     'RAW',
+    // An environment variable of Node.
+    'NODE_OPTIONS',
     'FETCH',
     'COMMIT',
     'ROLLBACK',
