@@ -1,22 +1,23 @@
 /**
  * Whether the simulation finds what is wrong when something is: `npm run test:simulation:mutants`.
  * First the known kinds of faults (`planted.mjs`), then a sample of all small changes of the files
- * below, which a seed chooses (`MUTANTS`, `SEED`); each has `SEEDS` runs to be found in. A mutant
- * that hangs, or does not even start, is found too. `ONLY=planted` leaves the sample out.
+ * below, which a seed chooses (`MUTANTS`, `SEED`); each has `SEEDS` runs to be found in.
+ * `ONLY=planted` leaves the sample out; `ONLY=src/worker-host/link.ts:104` is all changes of a line.
+ *
+ * A mutant is killed when an oracle says of a seed what is wrong. One that comes to no end is a
+ * class of its own, and only if a seed shows that it is the mutant's doing (`trial.mjs`). One that
+ * does not even start tells nothing of the simulation: another is drawn in its place.
  */
-import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { bundle } from './bundle.mjs';
 import { mutant, mutations } from './mutator.mjs';
 import { plant, PLANTED } from './planted.mjs';
+import { Trials } from './trial.mjs';
 
 const { MUTANTS = '200', SEED = '1', SEEDS = '1500', ONLY } = process.env;
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const place = `${root}.artifacts/simulation/`;
-/** A run of all seeds takes less, also where little is left of the machine; more does not end. */
-const TIMEOUT_MS = 60_000 + 100 * Number(SEEDS);
 
 const FILES = [
   'src/worker-host/*.ts',
@@ -26,27 +27,10 @@ const FILES = [
   'src/session/{commit-queue,kept-session,sessions}.ts',
 ];
 
-/** Bundle one changed source and run seeds of it until one fails. */
-async function tryOut(name, { change, assertApplied }, count = Number(SEEDS)) {
-  const file = `${place}${name}-${process.pid}.mjs`;
-  await bundle(file, change);
-  assertApplied();
-  const found = await new Promise((resolve) => {
-    const args = ['--max-old-space-size=512', file, '0', String(count), '1'];
-    const options = { env: { ...process.env, LAST: '0' }, timeout: TIMEOUT_MS, maxBuffer: 1 << 26 };
-    execFile(process.execPath, args, options, (error, stdout) => {
-      const [, seed, why] = /^seed (\d+): (.*)$/m.exec(stdout) ?? [];
-      resolve({ isFound: error !== null, seed, why: why ?? error?.signal ?? 'it ends' });
-    });
-  });
-  rmSync(file);
-  return found;
-}
-
-async function each(items, run) {
-  const left = [...items];
+/** Runs as many at once as there are cores; `next` is asked for one whenever there is room. */
+async function each(next, run) {
   const worker = async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await run(item);
+    for (let item = next(); item !== undefined; item = next()) await run(item);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, worker));
 }
@@ -69,39 +53,64 @@ function shuffled(below) {
 }
 
 mkdirSync(place, { recursive: true });
-let missed = 0;
-await each([...PLANTED.entries()], async ([number, planted]) => {
-  const { isFound, seed, why } = await tryOut(`planted-${number}`, plant(planted));
-  if (!isFound) missed++;
-  console.log(
-    isFound ? `found by seed ${seed}: ${planted.name}\n    ${why}` : `NOT FOUND: ${planted.name}`,
+const trials = new Trials(place, Number(SEEDS));
+await trials.calibrate();
+const isOfPlaces = ONLY?.startsWith('src/') === true;
+const missed = isOfPlaces ? 0 : await tryPlanted();
+if (ONLY !== 'planted') await trySample();
+process.exitCode = missed === 0 ? 0 : 1;
+
+/** @returns how many were not found */
+async function tryPlanted() {
+  let missed = 0;
+  const left = [...PLANTED.entries()];
+  await each(
+    () => left.shift(),
+    async ([number, planted]) => {
+      const { how, seed, why } = await trials.run(`planted-${number}`, plant(planted));
+      if (how !== 'killed') missed++;
+      const found = `found by seed ${seed}: ${planted.name}\n    ${why}`;
+      console.log(how === 'killed' ? found : `NOT FOUND (${how}): ${planted.name}`);
+    },
   );
-});
-if (ONLY !== 'planted') {
+  return missed;
+}
+
+async function trySample() {
   const paths = FILES.flatMap((pattern) => expand(pattern)).sort();
   const all = paths.flatMap((path) => mutations(path, readFileSync(`${root}${path}`, 'utf8')));
-  const chosen = shuffled(all.length)
-    .slice(0, Number(MUTANTS))
-    .map((at) => all[at]);
-  const survivors = [];
-  let tried = 0;
-  await each(chosen, async (one) => {
-    const number = tried++;
-    const { isFound, seed, why } = await tryOut(`mutant-${number}`, mutant(one));
-    const what = `${one.path}:${one.line} ${one.what} ${one.was.replace(/\s+/g, ' ').slice(0, 100)}`;
-    if (!isFound) survivors.push(what);
-    console.log(
-      `${isFound ? `killed by seed ${seed ?? '-'} (${why.slice(0, 90)})` : 'SURVIVED'}: ${what}`,
-    );
-  });
-  const killed = chosen.length - survivors.length;
-  const share = ((100 * killed) / chosen.length).toFixed(1);
-  console.log(
-    `\n${killed} of ${chosen.length} mutants were killed (${share} %), of ${all.length} that there are.`,
+  const some = isOfPlaces ? all.filter(({ path, line }) => `${path}:${line}` === ONLY) : all;
+  if (some.length === 0) throw new Error(`Nothing can be changed at ${ONLY}.`);
+  const order = shuffled(some.length);
+  const most = Math.min(isOfPlaces ? Infinity : Number(MUTANTS), some.length);
+  const fates = { killed: [], hangs: [], survived: [], 'does not start': [] };
+  let drawn = 0;
+  // Whatever takes how long, those that count are the first of the order that start.
+  const isEnough = () => drawn - fates['does not start'].length >= most;
+  await each(
+    () => (isEnough() ? undefined : order[drawn++]),
+    async (at) => {
+      const one = some[at];
+      const { how, seed, why } = await trials.run(`mutant-${at}`, mutant(one));
+      const was = one.was.replace(/\s+/g, ' ').slice(0, 100);
+      const what = `${one.path}:${one.line} ${one.what} ${was}`;
+      fates[how].push(what);
+      const by = seed === undefined ? '' : ` by seed ${seed}`;
+      console.log(`${how}${by}${why === undefined ? '' : ` (${why.slice(0, 160)})`}: ${what}`);
+    },
   );
-  for (const survivor of survivors.sort()) console.log(`  survived: ${survivor}`);
+  const { killed, hangs, survived, 'does not start': unborn } = fates;
+  const counted = killed.length + hangs.length + survived.length;
+  const share = ({ length }) => `${length} (${((100 * length) / counted).toFixed(1)} %)`;
+  console.log(
+    `\nOf ${counted} mutants, of ${all.length} that there are: ${share(killed)} killed by an ` +
+      `oracle, ${share(hangs)} come to no end, ${share(survived)} survived. Beside them ` +
+      `${unborn.length} did not start.`,
+  );
+  for (const [how, list] of Object.entries(fates)) {
+    if (how !== 'killed') for (const what of list.sort()) console.log(`  ${how}: ${what}`);
+  }
 }
-process.exitCode = missed === 0 ? 0 : 1;
 
 /** \`{a,b}\` and one \`*\`: Node 20 has no glob of its own. */
 function expand(pattern) {

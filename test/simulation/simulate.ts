@@ -135,7 +135,12 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
   };
 
   async function play(): Promise<void> {
-    await begin(false);
+    try {
+      await begin(false);
+    } catch (error) {
+      return oracle.say(`main does not start: ${String(error)}`);
+    }
+    if (oracle.violations.length > 0) return;
     for (;;) {
       const isIdle = (): boolean =>
         isDead || (left.acts === 0 && (!plan.isPatient || left.faults === 0));
