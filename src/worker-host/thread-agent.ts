@@ -305,9 +305,12 @@ export class ThreadAgent implements Agent, ServedAgent, PreparedAgent {
 
   /** No thread came for what waits. */
   #onNoThread(error: unknown): void {
-    // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
-    if (this.status === 'running') this.#intake.park('failure');
-    if (!this.isClosing) this.#tell(undefined, toErrorRecord(error));
+    // Given up because the agent ends, nothing has failed.
+    if (!this.isClosing) {
+      // Interrupted while it was waited for: what waits is to be gone on with, not what failed.
+      if (this.status === 'running') this.#intake.park('failure');
+      this.#tell(undefined, toErrorRecord(error));
+    }
     this.#setPhase('idle');
   }
 

@@ -34,3 +34,45 @@ it('keeps what an interrupt parked, though the thread it waited for does not com
   await rt.ask('two');
   expect(rt.model.requests).toHaveLength(2);
 });
+
+it('is no failure of a child that is ended while it waits for a thread', async () => {
+  const held = gate();
+  let onSecond = (): void => {};
+  await using rt = await testHarness({
+    script: [{ hold: held }],
+    threads: {
+      failStart(index) {
+        if (index === 2) onSecond();
+        return undefined;
+      },
+    },
+  });
+  const { root, harness } = rt;
+  const { subagents } = harness;
+  const signal = new AbortController().signal;
+  const { childId: id } = await subagents.startContinuable({
+    provider: 'spawn',
+    label: 'worker',
+    signal,
+    request: { parent: root, prompt: 'one' },
+  });
+  await held.arrived();
+  const child = harness.agents.get(id)!;
+  await subagents.followup(root, id, 'two', { source: { kind: 'user' }, signal });
+  subagents.interrupt(id, { kind: 'user', parentSessionId: root.id });
+  await child.whenIdle();
+  rt.threads.of(id).crash();
+  await settled();
+  const ends: object[] = [];
+  harness.on(
+    'subagent/end',
+    ({ stopReason, diagnostic }) => void ends.push({ stopReason, diagnostic }),
+  );
+  const disposed = gate();
+  // In a later microtask: its thread is on its way, and not there.
+  onSecond = () => queueMicrotask(() => void harness.dispose().then(() => disposed.open()));
+  const told = subagents.followup(root, id, 'three', { source: { kind: 'user' }, signal });
+  await disposed.wait();
+  await told;
+  expect(ends).toEqual([{ stopReason: 'aborted', diagnostic: undefined }]);
+});
