@@ -31,21 +31,9 @@ const REFUSALS: readonly string[] = [
   'DEPTH_EXCEEDED',
 ];
 /** As well, once something has gone wrong by itself. */
-const BY_FAULTS: readonly string[] = [
-  'NOT_RESUMABLE',
-  'WORKER_CRASHED',
-  'WORKER_EXITED',
-  'WORKER_START_FAILED',
-  'WORKER_START_TIMEOUT',
-  'WORKER_OUT_OF_MEMORY',
-  'WORKER_UNRESPONSIVE',
-  'WORKER_STUCK',
-  'WORKER_FLOODED',
-  'PROTOCOL_VIOLATION',
-  'ACTIVATION_TEARDOWN_FAILED',
-  'STORE_IO',
-  'STORE_FULL',
-];
+const BY_FAULTS: readonly string[] = ['NOT_RESUMABLE', 'ACTIVATION_TEARDOWN_FAILED'];
+/** And these, if it was something that shows as this. */
+const OF_CAUSES = /^(WORKER_|STORE_|PROTOCOL_VIOLATION$)/;
 const given = { source: { kind: 'user' } } as const;
 
 export class Acts {
@@ -264,6 +252,7 @@ export class Acts {
       const { code = '' } = error;
       if (error instanceof Aborted || REFUSALS.includes(code)) return;
       if (this.hasFaults && BY_FAULTS.includes(code)) return;
+      if (OF_CAUSES.test(code) && this.#oracle.causes.mayBe(code)) return;
       this.#oracle.say(`${name} failed: ${String(error)}`);
     });
   }

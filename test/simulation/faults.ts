@@ -7,7 +7,7 @@ import type { Action } from './scheduler.ts';
 import { storeFailure } from './sim-store.ts';
 
 const DEATHS: readonly Death[] = ['throw', 'throw', 'exit', 'exit 0', 'out of memory', 'silent'];
-const BREACHES: readonly Breach[] = ['garbage', 'flood', 'no bytes', 'stopped'];
+const BREACHES: readonly Breach[] = ['garbage', 'flood', 'no bytes', 'stopped', 'prints'];
 
 /** @param killMain ends this life of main, and begins another */
 export function drawFault(dice: Dice, oracle: Oracle, killMain: () => void): Action | undefined {
@@ -25,19 +25,29 @@ export function drawFault(dice: Dice, oracle: Oracle, killMain: () => void): Act
   });
   if (thread !== undefined && roll < 8) {
     const death = dice.pick(DEATHS);
-    return fault(`thread ${thread.threadId} dies: ${death}`, () => thread.die(death));
+    return fault(`thread ${thread.threadId} dies: ${death}`, () => {
+      oracle.causes.died(thread, death);
+      thread.die(death);
+    });
   }
   if (thread !== undefined && roll < 11) {
-    return fault(`thread ${thread.threadId} hangs`, () => void (thread.isHung = true));
+    return fault(`thread ${thread.threadId} hangs`, () => {
+      oracle.causes.hung(thread, false);
+      thread.isHung = true;
+    });
   }
   if (thread !== undefined && roll < 12) {
     return fault(`thread ${thread.threadId} is stuck`, () => {
+      oracle.causes.hung(thread, true);
       thread.isHung = thread.isStuck = true;
     });
   }
   if (thread !== undefined && roll < 14) {
     const breach = dice.pick(BREACHES);
-    return fault(`thread ${thread.threadId} posts: ${breach}`, () => thread.misbehave(breach));
+    return fault(`thread ${thread.threadId} posts: ${breach}`, () => {
+      oracle.causes.misbehaved(thread, breach);
+      thread.misbehave(breach);
+    });
   }
   if (write !== undefined && roll < 17) {
     const code = dice.pick(['STORE_IO', 'STORE_FULL'] as const);

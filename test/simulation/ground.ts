@@ -1,5 +1,4 @@
 /** The harness of one life, and who holds what of it. */
-import type { SessionId } from '../../protocol/ids.ts';
 import type { Agent, AgentHandle } from '../../src/agent/agent.ts';
 import { buildHarness } from '../../src/harness.ts';
 import type { Harness } from '../../src/harness.ts';
@@ -9,12 +8,14 @@ import type { SubagentRun } from '../../src/subagents/provider.ts';
 import type { ProcessReadings } from '../../src/worker-host/process-readings.ts';
 import type { WorkerHost } from '../../src/worker-host/worker-host.ts';
 import type { Dice } from '../interleavings/plan.ts';
+import { MODEL, SECOND } from './hooks.ts';
+import type { HookWatch } from './hooks.ts';
 import { here } from './life.ts';
 import type { Life } from './life.ts';
 import { PERSONA } from './minds.ts';
 import type { Minds } from './minds.ts';
 import type { Oracle } from './oracle.ts';
-import { INTERRUPT_GRACE_MS, STOP_GRACE_MS } from './plan.ts';
+import { INTERRUPT_GRACE_MS, ROOT, STOP_GRACE_MS } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { SimStore } from './sim-store.ts';
 
@@ -32,7 +33,7 @@ export interface GroundParts {
   readonly oracle: Oracle;
   readonly minds: Minds;
   readonly disk: MemoryStore;
-  readonly note: (text: string) => void;
+  readonly hooks: HookWatch;
 }
 
 const MIB = 1024 * 1024;
@@ -50,20 +51,19 @@ const READINGS: ProcessReadings = {
   descriptors: () => undefined,
 };
 
-export const ROOT = 'root' as SessionId;
-
 /** Build a harness in this life of main, and open its root again if there was one. */
 export async function ground(parts: GroundParts, life: Life, isAgain: boolean): Promise<Ground> {
-  const { plan, dice, oracle, minds, disk, note } = parts;
-  const warn = (_fields: object, text: string): void => note(text);
+  const { plan, dice, oracle, minds, disk, hooks } = parts;
+  const warn = (fields: object, text: string): void => oracle.warned(text, fields);
   let host: WorkerHost | undefined;
-  const { maxLiveChildren, maxTotalChildren, maxPending, steps, restarts } = plan;
+  const { maxLiveChildren, maxTotalChildren, maxPending, restarts } = plan;
+  const { steps, outputBytes, toolMs, runMs } = plan;
   const harness = await buildHarness(
     {
       store: new SimStore(life, disk),
       workers: { warm: plan.warm, entry: new URL('file:///agent-worker.cjs') },
-      models: { script: minds.model },
-      defaultModel: { provider: 'script', model: 'test' },
+      models: { script: minds.model, [SECOND]: minds.model },
+      defaultModel: MODEL,
       tools: [...minds.tools, { module: new URL('file:///peek.mjs') }],
       persona: PERSONA,
       variables: { self: ({ agent }) => (agent as Agent).id },
@@ -78,6 +78,9 @@ export async function ground(parts: GroundParts, life: Life, isAgain: boolean): 
         ...(maxTotalChildren === undefined ? {} : { maxTotalChildren }),
         ...(maxPending === undefined ? {} : { maxPending }),
         ...(steps === undefined ? {} : { steps }),
+        ...(outputBytes === undefined ? {} : { outputBytes }),
+        ...(toolMs === undefined ? {} : { toolMs }),
+        ...(runMs === undefined ? {} : { runMs }),
         ...(restarts === undefined ? {} : { restarts }),
       },
       logger: { debug() {}, info() {}, warn, error: warn },
@@ -91,6 +94,7 @@ export async function ground(parts: GroundParts, life: Life, isAgain: boolean): 
     },
   );
   oracle.attach(harness, host);
+  if (plan.hasHooks) hooks.install(harness);
   installSubagentTools(harness, {
     delegation: [
       { provider: 'spawn', backgroundMode: 'continuable' },

@@ -48,7 +48,7 @@ export interface StoreCall {
 /** How a thread ends that was not asked to. */
 export type Death = 'throw' | 'exit' | 'exit 0' | 'out of memory' | 'silent';
 /** What no thread may post. */
-export type Breach = 'garbage' | 'flood' | 'no bytes' | 'stopped';
+export type Breach = 'garbage' | 'flood' | 'no bytes' | 'stopped' | 'prints';
 
 /** A thread, as whoever moves it on sees it. */
 export interface Thread {
@@ -61,6 +61,8 @@ export interface Thread {
   isHung: boolean;
   /** Not even force ends it. */
   isStuck: boolean;
+  /** All that it printed. */
+  readonly printed: string;
   /** It broke the protocol: what it says does not count. */
   readonly hasMisbehaved: boolean;
   /** It has something to do, and can. */
@@ -77,8 +79,12 @@ export interface Thread {
   misbehave(how: Breach): void;
 }
 
-export interface ThreadResources {
-  readonly maxOldGenerationSizeMb?: number;
+/** What a thread is made with. */
+export interface ThreadOptions {
+  readonly resourceLimits: { readonly maxOldGenerationSizeMb?: number };
+  /** What it prints comes to whoever made it, and is not main's. */
+  readonly stdout?: boolean;
+  readonly stderr?: boolean;
 }
 
 /** When simulated time begins. */
@@ -171,7 +177,7 @@ export const here: {
   now: number;
   ids: number;
   /** Makes the thread of a `Worker`. */
-  make: ((life: Life, limits: ThreadResources) => Thread) | undefined;
+  make: ((life: Life, options: ThreadOptions) => Thread) | undefined;
   /** What was done last, for whoever finds out that the simulation itself failed. */
   lastTrace?: () => readonly string[];
 } = { life: new Life(() => here.now), now: EPOCH, ids: 0, make: undefined };

@@ -4,6 +4,7 @@ import type { Failure, ModelRequest } from '../../protocol/model.ts';
 import { scriptedModel } from '../../src/models/scripted.ts';
 import type { ScriptedModel, ScriptedStep, ScriptedToolCall } from '../../src/models/scripted.ts';
 import type { Dice } from '../interleavings/plan.ts';
+import type { HookWatch } from './hooks.ts';
 import { here } from './life.ts';
 import type { Oracle } from './oracle.ts';
 import type { SimThread } from './sim-thread.ts';
@@ -26,16 +27,23 @@ const BUSY: Failure = { code: 'SERVER', message: 'Busy.', status: 503 };
 /** In the system prompt: who is asking. */
 export const PERSONA = '[me:{{self}}]';
 
-export function mindsOf(dice: Dice, state: MindState, oracle: Oracle): Minds {
+export function mindsOf(
+  dice: Dice,
+  state: MindState,
+  { oracle, hooks }: { readonly oracle: Oracle; readonly hooks: HookWatch },
+): Minds {
   const hold = (what: string): { wait(): Promise<void> } => ({ wait: () => here.life.wait(what) });
-  const answer = ({ tools = [] }: ModelRequest): ScriptedStep => {
+  const answer = ({ tools = [], sessionId }: ModelRequest): ScriptedStep => {
     if (--state.answers < 0) return { text: 'Enough.' };
     const names = tools.map(({ name }) => name);
     const roll = dice.int(20);
     if (roll < 8)
       return { text: dice.chance(0.5) ? 'Well.' : ['So', hold('the model'), ' be it.'] };
-    if (roll === 8) return { text: 'Hm.', failure: BROKEN };
-    if (roll === 9) return { failure: BUSY };
+    if (roll === 8 || roll === 9) {
+      const failure = roll === 8 ? BROKEN : BUSY;
+      oracle.causes.failed(sessionId, failure.code);
+      return { text: roll === 8 ? 'Hm.' : '', failure };
+    }
     if (roll === 10) return { text: 'Too lon', finish: 'max-tokens' };
     const calls = Array.from({ length: 1 + dice.int(2) }, () => call(names)).filter(
       (made) => made !== undefined,
@@ -72,6 +80,8 @@ export function mindsOf(dice: Dice, state: MindState, oracle: Oracle): Minds {
   const model = scriptedModel(async (request, { signal }) => {
     const me = /\[me:(.*?)\]/.exec(request.system ?? '')?.[1];
     oracle.works(me, 'a model was asked');
+    if (me !== request.sessionId) oracle.say(`${String(me)} asks as ${request.sessionId}`);
+    hooks.asked(String(me), request);
     for (let left = dice.int(3); left > 0; left--) await here.life.wait('the model', signal);
     return answer(request);
   });
@@ -99,6 +109,8 @@ export function mindsOf(dice: Dice, state: MindState, oracle: Oracle): Minds {
         description: 'Looks from the thread.',
         parameters: { type: 'object' },
         async execute() {
+          const to = dice.pick(['stdout', 'stderr'] as const);
+          if (dice.chance(0.5)) thread.print(to, `${thread.threadId} peeks. `);
           for (let left = dice.int(3); left > 0; left--) {
             await new Promise<void>((resolve) => thread.defer(resolve));
           }

@@ -3,6 +3,7 @@ import { checkStore } from '../../src/session/doctor.ts';
 import type { MemoryStore } from '../../src/session/memory-store.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { SessionId } from '../../protocol/ids.ts';
+import { nothingWaits, splice } from '../../src/session/waiting.ts';
 import { endAfterClaim, fateOf } from '../continuable/fates.ts';
 import { logProblems } from '../interleavings/log-problems.ts';
 import type { Oracle } from './oracle.ts';
@@ -26,10 +27,17 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
     for (const text of wrong) oracle.say(`log of ${id}: ${text}`);
     const told = own.flatMap((event) => (event.type === 'user/message' ? [event.data.id] : []));
     if (new Set(told).size !== told.length) oracle.say(`${id} was told a message twice`);
-    const inserted = own.flatMap((event) =>
-      event.type === 'agent/inbox/spliced' ? event.data.inserted.map((message) => message.id) : [],
-    );
-    if (new Set(inserted).size !== inserted.length) oracle.say(`${id} was given a message twice`);
+    // What a turn took up and did not tell may be put back.
+    const waiting = nothingWaits();
+    for (const event of own) {
+      if (event.type !== 'agent/inbox/spliced') continue;
+      splice(waiting, event.data);
+      const waits = [...waiting['next-turn'], ...waiting['next-step']].map((one) => one.id);
+      if (new Set(waits).size !== waits.length) oracle.say(`${id} was given a message twice`);
+    }
+    const left = [...waiting['next-turn'], ...waiting['next-step']];
+    for (const one of left)
+      if (told.includes(one.id)) oracle.say(`${id} was told what waits for it`);
   }
   for (const { severity, session, text } of await checkStore(disk)) {
     if (severity !== 'note') oracle.say(`doctor, of ${String(session)}: ${text}`);
@@ -46,7 +54,7 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
       `the accepted message ${id} of ${session} is ${fate}${end === undefined ? '' : ` (${end})`}`,
     );
   }
-  const notices = new Map<SessionId, number>();
+  const notices = new Map<SessionId, Set<string>>();
   for (const [id, own] of stored) {
     const isChild = oracle.residencies.has(id);
     for (const event of own) {
@@ -58,14 +66,14 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
         oracle.say(`${id} took step ${event.data.step} of a turn`);
       }
       if (event.type !== 'agent/inbox/spliced') continue;
-      for (const { source } of event.data.inserted) {
+      for (const { id: notice, source } of event.data.inserted) {
         if (source.kind !== 'subagent-settled') continue;
         const { senderSessionId: child } = source;
-        notices.set(child, (notices.get(child) ?? 0) + 1);
+        notices.set(child, (notices.get(child) ?? new Set()).add(notice));
       }
     }
   }
-  for (const [child, count] of notices) {
+  for (const [child, { size: count }] of notices) {
     const most = oracle.residencies.get(child) ?? 0;
     if (count > most) oracle.say(`${count} notices of ${child}, which was resident ${most} times`);
   }
@@ -80,9 +88,10 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
       .get(session)
       ?.find((event) => event.type === 'turn/end' && event.data.turn === Number(turn));
     const is = end?.type === 'turn/end' ? end.data.reason.kind : 'missing';
-    // One that was stopped for a limit is told as failed.
-    if (is === kind || (kind === 'aborted' && is === 'error') || oracle.isExcused(session))
-      continue;
+    // A limit that was passed before main heard of it holds, whatever the thread said.
+    const reason = end?.type === 'turn/end' ? end.data.reason : undefined;
+    const isForLimit = reason?.kind === 'error' && reason.error.code === 'LIMIT_EXCEEDED';
+    if (is === kind || isForLimit || oracle.isExcused(session)) continue;
     oracle.say(`the thread of ${session} ended turn ${turn} as ${kind}, and its log says ${is}`);
   }
 }

@@ -14,6 +14,7 @@ import type { InvariantWatch } from '../../src/subagents/invariants.ts';
 import type { WorkerHost } from '../../src/worker-host/worker-host.ts';
 import { STUCK_MS } from '../../src/worker-host/thread.ts';
 import { here } from './life.ts';
+import { Causes } from './causes.ts';
 import type { Plan } from './plan.ts';
 import type { SimThread } from './sim-thread.ts';
 
@@ -35,6 +36,7 @@ export interface Accepted {
 export class Oracle {
   readonly violations: string[] = [];
   readonly plan: Plan;
+  readonly causes: Causes;
   /** Is told of every event, if somebody wants to read them. */
   note: ((line: string) => void) | undefined;
   /** Every session whose start was told, and roots. */
@@ -62,6 +64,8 @@ export class Oracle {
   #gone = new WeakSet<object>();
   /** Their end was told; what their store fails at then may still be taken back. */
   #ended = new WeakSet<Agent>();
+  /** Messages that an inbox has taken. */
+  readonly #given = new Set<string>();
   #harness: Harness | undefined;
   #host: WorkerHost | undefined;
   /** New children of this life of the root, and every child there ever was. */
@@ -71,6 +75,7 @@ export class Oracle {
 
   constructor(plan: Plan) {
     this.plan = plan;
+    this.causes = new Causes(plan, this);
   }
 
   say(problem: string): void {
@@ -87,6 +92,7 @@ export class Oracle {
     this.#host = host;
     this.#open = new Map();
     this.#made = 0;
+    this.causes.begin();
     this.#watch = watchInvariants(harness);
     const { agents } = harness;
     harness.on('subagent/start', ({ runId, id }) => {
@@ -138,6 +144,9 @@ export class Oracle {
     harness.on('agent/inbox/inserted', ({ agent, message }) => this.#inserted(agent, message));
     harness.on('agent/inbox/discarded', ({ message }) => void this.withdrawn.add(message.id));
     harness.on('agent/created', ({ agent }) => void this.known.add(agent.id));
+    harness.on('agent/error', ({ agent, turn, error }) => {
+      this.causes.told(agent.id, turn, error);
+    });
     harness.on('agent/disposed', ({ agent }) => {
       this.note?.(`  ${agent.id} is disposed`);
       for (const other of agents.list()) {
@@ -148,6 +157,7 @@ export class Oracle {
       this.#ended.add(agent);
     });
     harness.on('session/event', ({ session, event }) => {
+      this.causes.event(session.id, event);
       this.note?.(
         `  log of ${session.id}: ${event.type} ${JSON.stringify(event.data).slice(0, 150)}`,
       );
@@ -212,8 +222,16 @@ export class Oracle {
     return false;
   }
 
+  /** Main warned of something. */
+  warned(text: string, fields: object): void {
+    this.note?.(`  warned: ${text} ${JSON.stringify(fields).slice(0, 200)}`);
+    const problem = this.causes.unwarranted(text, fields);
+    if (problem !== undefined) this.say(problem);
+  }
+
   /** After each action. */
   look(): void {
+    this.causes.look();
     const stalls = this.#host?.stalls(this.#harness?.agents.list() ?? []) ?? [];
     for (const stall of stalls) this.say(`it stalls: ${stall}`);
     const { maxThreads, maxLiveChildren = Infinity } = this.plan;
@@ -266,7 +284,7 @@ export class Oracle {
     return this.hasEverFailed || this.starts.get(session) === 'refused';
   }
 
-  #inserted(agent: Agent, { source }: UserMessage): void {
+  #inserted(agent: Agent, { id, source }: UserMessage): void {
     const ofSession = (id: SessionId): Delegation | undefined =>
       [...this.#open.values()].find(({ child }) => child === id);
     if (!isNotice(source) && source.kind !== 'subagent-report') {
@@ -275,6 +293,10 @@ export class Oracle {
     }
     const { maxPending = Infinity } = this.plan;
     const waits = [...agent.inbox.nextTurn, ...agent.inbox.nextStep];
+    // One that is put back was admitted before.
+    const isFirst = !this.#given.has(id);
+    this.#given.add(id);
+    if (!isFirst) return;
     if (!isNotice(source) && waits.filter((one) => !isNotice(one.source)).length > maxPending) {
       this.say(`more than ${maxPending} messages wait for ${agent.id}`);
     }

@@ -49,7 +49,9 @@ describe('a simulated port', () => {
 
 describe('a simulated thread', () => {
   const thread = (of = life()): SimThread =>
-    new SimThread(of, { modules: () => ({}) }, 7, { maxOldGenerationSizeMb: 64 });
+    new SimThread(of, { modules: () => ({}) }, 7, {
+      resourceLimits: { maxOldGenerationSizeMb: 64 },
+    });
 
   it('says that it is up, once somebody lets it run', () => {
     const one = thread();

@@ -1,4 +1,5 @@
 /** What a seed decides before anything runs: how large, how fast, how unlucky. */
+import type { SessionId } from '../../protocol/ids.ts';
 import { Dice } from '../interleavings/plan.ts';
 
 /** Kinds of actions between which the scheduler chooses. */
@@ -30,6 +31,12 @@ export interface Plan {
   readonly maxPending: number | undefined;
   /** Of one turn of a child. */
   readonly steps: number | undefined;
+  readonly outputBytes: number | undefined;
+  readonly toolMs: number | undefined;
+  /** Of one life of a child. */
+  readonly runMs: number | undefined;
+  /** Somebody takes part in what agents do. */
+  readonly hasHooks: boolean;
   readonly restarts: { readonly max: number; readonly withinMs: number } | undefined;
   /** How often all but main may be late at once. */
   readonly lates: number;
@@ -42,6 +49,8 @@ export interface Plan {
   readonly answers: number;
 }
 
+/** Of the session of the root. */
+export const ROOT = 'root' as SessionId;
 export const STOP_GRACE_MS = 1_000;
 export const INTERRUPT_GRACE_MS = 1_500;
 
@@ -81,6 +90,10 @@ export function planOf(seed: number, cut: Cut = {}): { plan: Plan; dice: Dice } 
     maxTotalChildren: dice.chance(0.2) ? 1 + dice.int(6) : undefined,
     maxPending: dice.chance(0.2) ? 1 + dice.int(3) : undefined,
     steps: dice.chance(0.15) ? 1 + dice.int(3) : undefined,
+    outputBytes: dice.chance(0.1) ? 1_000 + dice.int(6_000) : undefined,
+    toolMs: dice.chance(0.15) ? 500 + dice.int(3_000) : undefined,
+    runMs: dice.chance(0.1) ? 2_000 + dice.int(8_000) : undefined,
+    hasHooks: dice.chance(0.4),
     restarts: dice.chance(0.25) ? { max: 1 + dice.int(2), withinMs: 60_000 } : undefined,
     lates: isCalm ? 0 : dice.pick([0, 0, 1, 3]),
     isPatient: dice.chance(0.6),

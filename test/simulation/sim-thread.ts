@@ -10,7 +10,7 @@ import { MemoryCell } from '../../protocol/memory-cell.ts';
 import type { InitMessage, MeasureMessage, WorkerInit } from '../../protocol/worker-init.ts';
 import { boot } from '../../workers/boot.ts';
 import type { BootedAgent } from '../../workers/boot.ts';
-import type { Breach, Death, Life, Task, Thread, ThreadResources } from './life.ts';
+import type { Breach, Death, Life, Task, Thread, ThreadOptions } from './life.ts';
 import { here } from './life.ts';
 import type { SimPort } from './sim-port.ts';
 
@@ -21,6 +21,8 @@ export interface ThreadWorld {
   readonly modules: Modules;
   /** A turn of this session has ended by the word of its thread, which main is to hear. */
   said?(thread: SimThread, frame: { readonly type: string } & Record<string, unknown>): void;
+  /** What it printed came out of main. */
+  leaked?(thread: SimThread): void;
 }
 
 /** Frames that no thread posts that means well. */
@@ -29,6 +31,9 @@ const FLOOD = 2_500;
 const PILE = 100;
 const AT_ONCE = 500;
 const MIB = 1024 * 1024;
+/** More than anybody reads. */
+const MUCH = Buffer.alloc(MIB, 'x');
+const PRINTS = 20;
 /** What it says that it holds, when it is asked: less than any of them may. */
 const MEMORY_BYTES = 16 * MIB;
 
@@ -40,7 +45,7 @@ export class SimThread extends EventEmitter implements Thread {
   readonly stderr = new EventEmitter();
   readonly performance = { eventLoopUtilization: () => ({ idle: 1, active: 0, utilization: 0 }) };
   readonly threadId: number;
-  readonly resourceLimits: ThreadResources;
+  readonly resourceLimits: ThreadOptions['resourceLimits'];
   init: WorkerInit | undefined;
   /** Main's end of the agent's port, and the thread's. */
   main: SimPort | undefined;
@@ -56,19 +61,25 @@ export class SimThread extends EventEmitter implements Thread {
   hasMisbehaved = false;
   terminatedAt: number | undefined;
   exitCode = 0;
+  /** All that it printed. */
+  printed = '';
   readonly #world: ThreadWorld;
+  readonly #options: ThreadOptions;
   readonly #ownPort: unknown[] = [];
   readonly #inbox: Posted[] = [];
   #hasPosted = false;
+  /** Parts of models that it acknowledged. */
+  #taken = 0;
   #thrown: { readonly error: unknown } | undefined;
   #agent: BootedAgent | undefined;
 
-  constructor(life: Life, world: ThreadWorld, number: number, resourceLimits: ThreadResources) {
+  constructor(life: Life, world: ThreadWorld, number: number, options: ThreadOptions) {
     super();
     this.life = life;
     this.threadId = number;
     this.#world = world;
-    this.resourceLimits = resourceLimits;
+    this.resourceLimits = options.resourceLimits;
+    this.#options = options;
     life.threads.push(this);
   }
 
@@ -124,11 +135,24 @@ export class SimThread extends EventEmitter implements Thread {
   misbehave(how: Breach): void {
     this.hasMisbehaved = true;
     const { own } = this;
+    if (how === 'prints') {
+      for (let left = PRINTS; left > 0; left--) this.print('stderr', MUCH);
+      return;
+    }
     if (own === undefined || this.state !== 'running') return;
     if (how === 'no bytes') own.postMessage({ type: 'stopped' });
     else if (how === 'stopped') own.postMessage(pack({ type: 'stopped', reason: 'stopped' }));
     else if (how === 'garbage') own.postMessage(new Uint8Array([193, 1, 2, 3]));
-    else for (let left = FLOOD; left > 0; left--) own.postMessage(pack({ type: 'ack', taken: 0 }));
+    else
+      for (let left = FLOOD; left > 0; left--)
+        own.postMessage(pack({ type: 'ack', taken: this.#taken }));
+  }
+
+  print(to: 'stdout' | 'stderr', text: string | Buffer): void {
+    if (this.state === 'ending' || this.state === 'gone') return;
+    if (this.#options[to] !== true) return this.#world.leaked?.(this);
+    if (typeof text === 'string') this.printed += text;
+    this[to].emit('data', text);
   }
 
   defer(run: () => void): void {
@@ -259,6 +283,7 @@ export class SimThread extends EventEmitter implements Thread {
       // Garbage was to be posted.
       return;
     }
+    if (frame.type === 'ack') this.#taken = frame['taken'] as number;
     this.#world.said(this, frame);
   }
 }

@@ -5,6 +5,7 @@ import { Acts } from './acts.ts';
 import { drawFault } from './faults.ts';
 import { ground } from './ground.ts';
 import type { Ground } from './ground.ts';
+import { HookWatch } from './hooks.ts';
 import { EPOCH, here, Life } from './life.ts';
 import { mindsOf } from './minds.ts';
 import { checkDisk } from './on-disk.ts';
@@ -46,12 +47,17 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
   here.ids = 0;
   here.life = new Life(now);
   let threads = 0;
-  here.make = (life, limits) =>
+  const hooks = new HookWatch(dice, oracle);
+  here.make = (life, options) =>
     new SimThread(
       life,
-      { modules: minds.modules, said: (...told) => oracle.heard(...told) },
+      {
+        modules: minds.modules,
+        said: (...told) => oracle.heard(...told),
+        leaked: ({ threadId }) => oracle.say(`main printed what thread ${threadId} printed`),
+      },
       threads++,
-      limits,
+      options,
     );
   const acts = new Acts(dice, oracle, { children: [] as never[], pending: new Set(), asked: 0 });
   const minds = mindsOf(
@@ -63,12 +69,11 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
         return acts.state.children.map(({ id }) => id);
       },
     },
-    oracle,
+    { oracle, hooks },
   );
   const left = { acts: plan.acts, faults: plan.faults, late: plan.lates };
   const taken = { acts: 0, faults: 0 };
   let current: Ground | undefined;
-  const notes: string[] = [];
   let isDead = false;
   const scheduler = new Scheduler(
     dice,
@@ -88,6 +93,7 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
       isLate() {
         left.late--;
         acts.hasFaults = true;
+        oracle.causes.wasLate();
         if (here.life.calls.length > 0) oracle.hasStoreFailed = oracle.hasEverFailed = true;
       },
       get canFail() {
@@ -165,7 +171,7 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
       oracle,
       minds,
       disk,
-      note: (text: string) => void notes.push(text),
+      hooks,
     };
     current = await until(ground(parts, here.life, isAgain), 'the start of main');
   }

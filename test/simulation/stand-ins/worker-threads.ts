@@ -1,6 +1,6 @@
 /** In place of `node:worker_threads`: threads and ports of the simulation. */
 import { here } from '../life.ts';
-import type { Thread, ThreadResources } from '../life.ts';
+import type { Thread, ThreadOptions } from '../life.ts';
 import { SimPort, simPorts } from '../sim-port.ts';
 
 export const isMainThread = true;
@@ -21,10 +21,7 @@ export const receiveMessageOnPort = (port: SimPort): { message: unknown } | unde
   port.take();
 
 /** A constructor that returns an object makes that object. */
-export const Worker = function Worker(
-  _entry: URL,
-  options: { readonly resourceLimits: ThreadResources },
-): Thread {
+export const Worker = function Worker(_entry: URL, options: ThreadOptions): Thread {
   if (here.make === undefined) throw new Error('Nothing is simulated.');
-  return here.make(here.life, options.resourceLimits);
+  return here.make(here.life, options);
 } as unknown as new (entry: URL, options: object) => Thread;
