@@ -54,7 +54,8 @@ function shuffled(below) {
 
 mkdirSync(place, { recursive: true });
 const trials = new Trials(place, Number(SEEDS));
-await trials.calibrate();
+// What is planted is to be found by an oracle; that it hangs would be nothing.
+if (ONLY !== 'planted') await trials.calibrate();
 const isOfPlaces = ONLY?.startsWith('src/') === true;
 const missed = isOfPlaces ? 0 : await tryPlanted();
 if (ONLY !== 'planted') await trySample();

@@ -1,10 +1,25 @@
 /** Faults that such systems are known to have, as changes of the product's own source. */
 
 /**
- * Each change is of one place: it has to be there, once.
+ * What takes the most seeds comes first. Each change is of one place: it has to be there, once.
  * @type {readonly { name: string, changes: readonly { file: string, from: string, to: string }[] }[]}
  */
 export const PLANTED = [
+  {
+    name: 'ends a child, and not what is below it',
+    changes: [
+      {
+        file: 'src/subagents/activations.ts',
+        from: `resolve(this.#release(activation, this.endOwned(activation, pending)));`,
+        to: 'resolve(this.#release(activation, []));',
+      },
+      {
+        file: 'src/subagents/drain.ts',
+        from: `const owned = activations.endOwned(activation, pending);`,
+        to: 'const owned: Promise<void>[] = [];',
+      },
+    ],
+  },
   {
     name: 'settles a thread at its error, without what its port still holds',
     changes: [
@@ -49,21 +64,6 @@ export const PLANTED = [
     this.assertAdmits(parent);
     if (activation.disposal !== undefined) {`,
         to: 'if (activation.disposal !== undefined) {',
-      },
-    ],
-  },
-  {
-    name: 'ends a child, and not what is below it',
-    changes: [
-      {
-        file: 'src/subagents/activations.ts',
-        from: `resolve(this.#release(activation, this.endOwned(activation, pending)));`,
-        to: 'resolve(this.#release(activation, []));',
-      },
-      {
-        file: 'src/subagents/drain.ts',
-        from: `const owned = activations.endOwned(activation, pending);`,
-        to: 'const owned: Promise<void>[] = [];',
       },
     ],
   },

@@ -21,7 +21,7 @@ export class Trials {
   #place;
   #seeds;
   /** What one seed may take. */
-  #patienceMs = Infinity;
+  #patienceMs = LEAST_MS;
 
   constructor(place, seeds) {
     this.#place = place;
@@ -32,6 +32,7 @@ export class Trials {
   async calibrate() {
     const file = `${this.#place}unchanged-${process.pid}.mjs`;
     await bundle(file);
+    this.#patienceMs = Infinity;
     const ran = await this.#watch(file, 0, this.#seeds);
     rmSync(file);
     if (ran.how !== 'survived') {
