@@ -19,7 +19,10 @@ export interface AttendanceOptions {
 export class Attendance {
   readonly #options: AttendanceOptions;
   readonly #watchdog: Watchdog;
-  readonly #watches = new Map<ThreadAgent, Watch>();
+  readonly #attended = new Map<
+    ThreadAgent,
+    { readonly watch: Watch; readonly thread: AgentThread }
+  >();
 
   constructor(options: AttendanceOptions) {
     this.#options = options;
@@ -37,7 +40,7 @@ export class Attendance {
       },
       cpuMs: () => thread.cpuMs(),
       warn: (kind, silentMs, limitMs) =>
-        this.#options.warn({ agent: agent.id, kind, silentMs, limitMs }),
+        this.#options.warn({ agent: agent.id, kind, silentMs: Math.round(silentMs), limitMs }),
       exceeded(turn, words) {
         // The first cause wins; and a thread that is being ended did not do so for this.
         if (turn.cause !== undefined || !residency.isLive) return;
@@ -45,10 +48,10 @@ export class Attendance {
         agent.cancel({ kind: 'limit', limit: 'unresponsiveMs' }, { keepInbox: true });
       },
     });
-    this.#watches.set(agent, watch);
+    this.#attended.set(agent, { watch, thread });
     void residency.ended.then(() => {
       watch.end();
-      if (this.#watches.get(agent) === watch) this.#watches.delete(agent);
+      if (this.#attended.get(agent)?.watch === watch) this.#attended.delete(agent);
     });
   }
 
@@ -57,7 +60,9 @@ export class Attendance {
     desk: ToolDesk | undefined,
     { isQueued, isWaiting }: { readonly isQueued: boolean; readonly isWaiting: boolean },
   ): AgentHealth {
-    const { unresponsive, silentMs = 0 } = this.#watches.get(agent) ?? {};
+    const { watch, thread } = this.#attended.get(agent) ?? {};
+    const { unresponsive, silentMs = 0 } = watch ?? {};
+    const { memoryBytes } = thread ?? {};
     const activity = (): Activity => {
       if (isQueued) return 'queue';
       if (agent.status === 'idle') return 'idle';
@@ -67,6 +72,11 @@ export class Attendance {
       const stream = agent.conversation.open?.lastStream;
       return stream !== undefined && stream.finish === undefined ? 'model' : 'working';
     };
-    return { id: agent.id, activity: activity(), silentMs: Math.round(silentMs) };
+    return {
+      id: agent.id,
+      activity: activity(),
+      silentMs: Math.round(silentMs),
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    };
   }
 }

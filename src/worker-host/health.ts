@@ -20,8 +20,16 @@ export type Activity =
 export interface AgentHealth {
   readonly id: SessionId;
   readonly activity: Activity;
-  /** For how long its loop has given no sign of turning, in milliseconds; 0: it turns. */
+  /**
+   * For how long its loop has given no sign of turning in an open turn, in milliseconds; 0: it
+   * turns. Threads are looked at once a second, so that this and `activity` lag by up to two.
+   */
   readonly silentMs: number;
+  /**
+   * Memory of the process that is its thread's, in bytes, as far as that can be told from outside;
+   * absent: it has no thread.
+   */
+  readonly memoryBytes?: number;
 }
 
 /** Threads by what they are there for. */

@@ -218,7 +218,7 @@ export class Residency {
       this.cancelFlag.raiseForEver(cause);
       this.#link.stop(graceMs);
       this.#stopTimer = this.#options.clock.after(graceMs, () => {
-        const text = `The thread did not stop within ${graceMs} ms and was ended.`;
+        const text = `The thread did not stop within ${graceMs} ms, so it has to end.`;
         this.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
       });
     }

@@ -67,6 +67,8 @@ export interface AgentThread {
   cpuMs(): number | undefined;
   /** Absent: nothing tells whether its loop turns. */
   readonly pulse?: Pulse;
+  /** Memory of the process that is this thread's, as far as anybody knows. */
+  readonly memoryBytes?: number | undefined;
 }
 
 export type ThreadFactory = (limits: ThreadLimits) => AgentThread;
@@ -262,6 +264,11 @@ export class WorkerThread implements AgentThread {
     this.#up.resolve();
   }
 
+  get memoryBytes(): number | undefined {
+    const { bytes } = this.#guarded ?? {};
+    return bytes === undefined ? undefined : Math.round(bytes);
+  }
+
   #watchMemory(): void {
     this.#guarded = this.#options.supervision.guard.watch({
       memoryMb: this.limits.memoryMb,
@@ -269,8 +276,9 @@ export class WorkerThread implements AgentThread {
       busyMs: () => this.#busyMs(),
       measure: () => this.#memory.measure(),
       takeMeasure: () => this.#memory.take(),
-      warn: (bytes, limitBytes) => {
+      warn: (share, limitBytes) => {
         const { events } = this.#options.supervision;
+        const bytes = Math.round(share);
         events.emit('thread/warning', { ...this.#whose(), kind: 'memory', bytes, limitBytes });
       },
       kill: (reason) => this.kill(reason),

@@ -87,7 +87,7 @@ export class Turns {
     thread.residency?.interrupt(turn.number, cause.kind);
     const { interruptGraceMs } = limits;
     this.#deadlines.stop(turn, interruptGraceMs, () => {
-      const text = `The turn did not stop within ${interruptGraceMs} ms; its thread was ended.`;
+      const text = `The turn did not stop within ${interruptGraceMs} ms, so its thread has to end.`;
       this.#isForced = true;
       thread.residency?.kill(new WorkerError('WORKER_UNRESPONSIVE', text));
     });

@@ -51,7 +51,7 @@ interface Entry {
 
 /** Looks in the time that a loop has. */
 const LOOKS = 8;
-const MOST_MS = 5_000;
+const MOST_MS = 1_000;
 const LEAST_MS = 10;
 /** Of the time between two looks: from here on a thread was at work. */
 const BUSY_SHARE = 0.1;
