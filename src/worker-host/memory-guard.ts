@@ -2,9 +2,8 @@
  * Ends threads that take more memory than they may have. The engine's own limit cannot: a single
  * large allocation beyond it aborts the whole process, and what lies outside the heap is not
  * counted at all. So that limit is set far above (`hardLimitMb`), and this looks at the process
- * from outside, several times as often as a thread can fill the space between: what it has grown
- * by belongs to the threads that were given its new pages (`MemoryShares`), and a thread with a
- * large share is asked what it has, which a loop that turns answers.
+ * from outside, several times as often as a thread can fill the space between. Whose the memory is
+ * `MemoryAccounts` concludes; and a thread that has much is asked, which a loop that turns answers.
  *
  * It looks often while an agent works, seldom while all are idle, and not at all without threads.
  */
@@ -13,17 +12,13 @@ import type { HarnessError } from '../../protocol/errors.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { elapsed } from '../base/clock.ts';
 import type { Bound } from './limits.ts';
-import { MemoryShares } from './memory-shares.ts';
-import type { Deed } from './memory-shares.ts';
-import type { ProcessReadings, ThreadUse } from './process-readings.ts';
+import { MemoryAccounts } from './memory-accounts.ts';
+import type { Account, AccountedThread } from './memory-accounts.ts';
+import type { ProcessReadings } from './process-readings.ts';
 
 /** A thread as its guard sees it. */
-export interface GuardedThread {
+export interface GuardedThread extends AccountedThread {
   readonly memoryMb: Bound;
-  /** What the system calls it. */
-  readonly tid: number | undefined;
-  /** For how long its loop has been busy so far. */
-  busyMs(): number;
   /** Ask what it has. The answer comes when it comes, and is given once. */
   measure(): void;
   takeMeasure(): number | undefined;
@@ -50,21 +45,12 @@ export interface MemoryGuardOptions {
 
 interface Watch {
   readonly thread: GuardedThread;
-  use: ThreadUse | undefined;
-  busyMs: number;
-  isWorking: boolean;
-  /** It worked since it was last looked at. */
-  isDue: boolean;
+  readonly account: Account;
   endingAt: number | undefined;
   isWarned: boolean;
   askedAt: number;
-}
-
-/** Pages given so far to all threads, to main, and to the engine's helpers. */
-interface Use {
-  readonly all: number;
-  readonly main: number | undefined;
-  readonly helpers: number | undefined;
+  /** Since when it seems to have too much. */
+  overAt: number | undefined;
 }
 
 const MIB = 1024 * 1024;
@@ -74,15 +60,19 @@ const LOOK_MS = 25;
 const IDLE_LOOK_MS = 250;
 /** Looking takes at most one part in so many of main's time. */
 const THRIFT = 20;
-/** A change of the process below this is left for a later look to explain. */
-const NOTABLE_BYTES = 8 * MIB;
-/** Between two questions to one thread, and between two looks at those that are idle. */
+/**
+ * From the first look that finds a thread with too much to its end: all that have much are asked
+ * meanwhile, and what one of them says that it has, this one has not.
+ */
+const CONFIRM_MS = 60;
+/** Between two questions to one thread. */
 const ASK_MS = 250;
-const WIDE_MS = 1_000;
 /** Until what a thread that is gone had is given back. */
 const DEPARTED_MS = 2_000;
 /** Until the next thread is ended because the process has too much. */
 const RELIEF_MS = 3_000;
+/** One with less explains nothing. */
+const ASKED_BYTES = 8 * MIB;
 /** A thread that has less than this is nobody to end for the sake of the process. */
 const BLAMED_BYTES = 64 * MIB;
 /** From what a thread may have to its end: what the engine has not collected yet counts, too. */
@@ -107,11 +97,7 @@ export class MemoryGuard {
   readonly #clock: Clock;
   readonly #readings: ProcessReadings;
   readonly #watches = new Set<Watch>();
-  readonly #shares = new MemoryShares<Watch>();
-  #rss: number | undefined;
-  #use: Use | undefined;
-  #mainBusyMs = 0;
-  #wideAt = Number.NEGATIVE_INFINITY;
+  readonly #accounts: MemoryAccounts;
   #departedAt: number | undefined;
   #timer: Timer | undefined;
   #isTimerSlow = false;
@@ -120,6 +106,7 @@ export class MemoryGuard {
   constructor({ clock, readings }: MemoryGuardOptions) {
     this.#clock = clock;
     this.#readings = readings;
+    this.#accounts = new MemoryAccounts(readings);
   }
 
   /** How late a look was at most. */
@@ -134,61 +121,45 @@ export class MemoryGuard {
 
   /** From its first sign of life until it is gone. */
   watch(thread: GuardedThread): Guarded {
+    const accounts = this.#accounts;
+    const account = accounts.open(thread, elapsed(this.#clock));
     const watch: Watch = {
       thread,
-      use: this.#useOf(thread),
-      busyMs: thread.busyMs(),
-      isWorking: false,
-      isDue: true,
+      account,
       endingAt: undefined,
       isWarned: false,
       askedAt: Number.NEGATIVE_INFINITY,
+      overAt: undefined,
     };
-    if (this.#watches.size === 0) this.#begin();
     this.#watches.add(watch);
-    this.#shares.add(watch);
     this.#arm();
-    const shares = this.#shares;
     return {
       working: (isWorking) => {
-        watch.isWorking = isWorking;
-        if (isWorking) watch.isDue = true;
+        account.isWorking = isWorking;
+        if (isWorking) account.isDue = true;
         this.#arm();
       },
       ending: () => {
         watch.endingAt ??= elapsed(this.#clock);
+        account.isEnding = true;
         this.#arm();
       },
       gone: () => {
         if (!this.#watches.delete(watch)) return;
-        shares.remove(watch);
+        accounts.close(account);
         this.#departedAt = elapsed(this.#clock);
         this.#arm();
       },
       get bytes() {
-        return shares.of(watch);
+        return accounts.of(account);
       },
     };
-  }
-
-  /** Nothing was looked at for a while, or ever: whatever came meanwhile is nobody's. */
-  #begin(): void {
-    this.#rss = this.#readings.rssBytes();
-    this.#use = this.#readUse();
-    this.#mainBusyMs = this.#readings.mainBusyMs();
-  }
-
-  #readUse(): Use | undefined {
-    const readings = this.#readings;
-    const [all, main, helpers] = [readings.process(), readings.main(), readings.helpers()];
-    if (all === undefined) return undefined;
-    return { all: all.minorFaults, main: main?.minorFaults, helpers: helpers?.minorFaults };
   }
 
   /** The next look, sooner or later as there is something to see. */
   #arm(spentMs = 0): void {
     const some = [...this.#watches].filter(({ endingAt }) => endingAt === undefined);
-    const isSlow = !some.some(({ isWorking }) => isWorking);
+    const isSlow = !some.some(({ account }) => account.isWorking);
     if (this.#timer !== undefined && some.length > 0 && (isSlow || !this.#isTimerSlow)) return;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -206,107 +177,53 @@ export class MemoryGuard {
   }
 
   #look(now: number): void {
-    const rss = this.#readings.rssBytes();
-    // Nothing could be read: the next look explains both.
+    const rss = this.#accounts.update(now);
     if (rss === undefined) return;
-    const change = rss - (this.#rss ?? rss);
-    this.#rss ??= rss;
-    if (Math.abs(change) >= NOTABLE_BYTES) {
-      this.#explain(change, now);
-      this.#rss = rss;
-    }
     if (this.#departedAt !== undefined && now - this.#departedAt >= DEPARTED_MS) {
       this.#departedAt = undefined;
-      this.#shares.forgetDeparted();
+      this.#accounts.forgetDeparted();
     }
     for (const watch of this.#watches) {
       const measure = watch.thread.takeMeasure();
-      if (measure !== undefined) this.#shares.measured(watch, measure);
+      if (measure !== undefined) this.#accounts.measured(watch.account, measure);
     }
     for (const watch of this.#watches) if (watch.endingAt === undefined) this.#judge(watch, now);
     if (rss > this.budgetBytes) this.#relieve(rss, now);
-  }
-
-  #explain(change: number, now: number): void {
-    const use = this.#readUse();
-    const mainBusyMs = this.#readings.mainBusyMs();
-    const isCounted = use !== undefined && this.#use !== undefined;
-    const deeds = new Map<Watch, Deed>();
-    const read = (watch: Watch): void => void deeds.set(watch, this.#deedOf(watch, isCounted));
-    for (const watch of this.#watches) {
-      if (watch.isDue || watch.endingAt !== undefined) read(watch);
-    }
-    const known = (): number => [...deeds.values()].reduce((sum, { grown }) => sum + grown, 0);
-    const total = isCounted ? use.all - this.#use!.all : 0;
-    const ofMain = isCounted ? growth(this.#use!.main, use.main) : 0;
-    const ofHelpers = isCounted ? growth(this.#use!.helpers, use.helpers) : 0;
-    // Somebody else grew, and it may be one that has nothing to do.
-    if (total - ofHelpers > 2 * known() && now - this.#wideAt >= WIDE_MS) {
-      this.#wideAt = now;
-      for (const watch of this.#watches) if (!deeds.has(watch)) read(watch);
-    }
-    // A thread whose memory is moved by helpers takes part in that: what they took is divided as
-    // what they helped with was.
-    const helped = known() + ofMain;
-    if (helped > 0) {
-      for (const [watch, { grown, hasWorked }] of deeds) {
-        deeds.set(watch, { grown: grown + (ofHelpers * grown) / helped, hasWorked });
-      }
-    }
-    const whole = isCounted ? total : known() + Math.max(0, mainBusyMs - this.#mainBusyMs);
-    if (change > 0) this.#shares.grew(change, deeds, whole);
-    else this.#shares.fell(-change, deeds);
-    this.#use = use;
-    this.#mainBusyMs = mainBusyMs;
-  }
-
-  #deedOf(watch: Watch, isCounted: boolean): Deed {
-    const { thread, use: before, busyMs: busyBefore } = watch;
-    const use = this.#useOf(thread);
-    const busyMs = thread.busyMs();
-    watch.use = use ?? before;
-    watch.busyMs = busyMs;
-    watch.isDue = watch.isWorking;
-    const busy = Math.max(0, busyMs - busyBefore);
-    // Where the system tells nothing of threads, all of them are compared by their busy time.
-    if (!isCounted) return { grown: busy, hasWorked: busy > 0 };
-    if (use === undefined || before === undefined) return { grown: 0, hasWorked: busy > 0 };
-    return {
-      grown: Math.max(0, use.minorFaults - before.minorFaults),
-      hasWorked: use.cpuMs > before.cpuMs,
-    };
-  }
-
-  #useOf({ tid }: GuardedThread): ThreadUse | undefined {
-    return tid === undefined ? undefined : this.#readings.thread(tid);
   }
 
   #judge(watch: Watch, now: number): void {
     const { thread } = watch;
     const { memoryMb } = thread;
     if (memoryMb === 'unlimited') return;
-    const bytes = this.#shares.of(watch);
+    const bytes = this.#accounts.of(watch.account);
     const limitBytes = memoryMb * MIB;
     if (bytes < limitBytes / 2) {
       watch.isWarned = false;
       return;
     }
-    if (bytes >= endLimitMb(memoryMb) * MIB) {
+    if (bytes < endLimitMb(memoryMb) * MIB) watch.overAt = undefined;
+    else if (watch.overAt === undefined) {
+      watch.overAt = now;
+      for (const other of this.#watches) this.#ask(other, now);
+    } else if (now - watch.overAt >= CONFIRM_MS) {
       thread.kill(tooMuch(`its limit is ${memoryMb} MiB`, bytes));
       return;
     }
-    if (now - watch.askedAt >= ASK_MS) {
-      watch.askedAt = now;
-      thread.measure();
-    }
+    if (now - watch.askedAt >= ASK_MS) this.#ask(watch, now);
     if (bytes < limitBytes * 0.75 || watch.isWarned) return;
     watch.isWarned = true;
     thread.warn(bytes, limitBytes);
   }
 
+  #ask(watch: Watch, now: number): void {
+    if (watch.endingAt !== undefined || this.#accounts.of(watch.account) < ASKED_BYTES) return;
+    watch.askedAt = now;
+    watch.thread.measure();
+  }
+
   /** The process has more than it may have: the thread with the most goes, one at a time. */
   #relieve(rss: number, now: number): void {
-    const shares = this.#shares;
+    const bytesOf = ({ account }: Watch): number => this.#accounts.of(account);
     const watches = [...this.#watches];
     // What it has comes back when it is gone; one that cannot be ended is not waited for.
     const isRelieved = ({ endingAt }: Watch): boolean =>
@@ -314,15 +231,12 @@ export class MemoryGuard {
     if (watches.some(isRelieved)) return;
     const [most] = watches
       .filter(({ endingAt }) => endingAt === undefined)
-      .toSorted((a, b) => shares.of(b) - shares.of(a));
-    if (most === undefined || shares.of(most) < BLAMED_BYTES) return;
+      .toSorted((a, b) => bytesOf(b) - bytesOf(a));
+    if (most === undefined || bytesOf(most) < BLAMED_BYTES) return;
     const budget = `the process has ${mebibytes(rss)} of the ${mebibytes(this.budgetBytes)} it may have`;
-    most.thread.kill(tooMuch(`${budget}, and no other thread has more of that`, shares.of(most)));
+    most.thread.kill(tooMuch(`${budget}, and no other thread has more of that`, bytesOf(most)));
   }
 }
-
-const growth = (before: number | undefined, now: number | undefined): number =>
-  before === undefined || now === undefined ? 0 : Math.max(0, now - before);
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / MIB)} MiB`;
 

@@ -15,6 +15,8 @@ export interface Deed {
 
 export class MemoryShares<K> {
   readonly #shares = new Map<K, number>();
+  /** Those that said so themselves. */
+  readonly #told = new Set<K>();
   #others = 0;
   /** Of those that are gone, whose memory comes back some moments later. */
   #departed = 0;
@@ -27,6 +29,7 @@ export class MemoryShares<K> {
   remove(who: K): void {
     this.#departed += this.of(who);
     this.#shares.delete(who);
+    this.#told.delete(who);
   }
 
   /** In bytes. */
@@ -40,11 +43,18 @@ export class MemoryShares<K> {
     this.#departed = 0;
   }
 
-  /** A thread's own word, or the engine's, which is better than what was concluded here. */
-  measured(who: K, bytes: number): void {
+  /**
+   * A thread's own word, or the engine's, which is better than what was concluded here: what it has
+   * more than was thought, nobody else has. Of that at most `pagesBytes` are in use.
+   */
+  measured(who: K, bytes: number, pagesBytes: number): void {
     if (!this.#shares.has(who)) return;
-    this.#others = Math.max(0, this.#others + this.of(who) - bytes);
+    const before = this.of(who);
     this.#shares.set(who, bytes);
+    this.#told.add(who);
+    const more = Math.max(before, Math.min(bytes, pagesBytes)) - before;
+    if (bytes < before) this.#others += before - bytes;
+    else this.#take(more, (other) => other !== who && !this.#told.has(other));
   }
 
   /** The process has so many bytes more. `total` is what all of it did, those without a name too. */

@@ -5,6 +5,7 @@
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 
 /** What one thread, or all together, have used so far. */
 export interface ThreadUse {
@@ -22,6 +23,9 @@ export interface Stock {
 export interface ProcessReadings {
   /** Memory of the whole process that is in use now. */
   rssBytes(): number | undefined;
+  /** Of that, what the engine has for the thread that asks: its heap, and what hangs on it. */
+  ownBytes(): number;
+  readonly pageBytes: number;
   /** What this thread used, by what the system calls it. */
   thread(tid: number): ThreadUse | undefined;
   /** What all threads used, those that are gone included. */
@@ -47,11 +51,19 @@ const MINOR_FAULTS = 7;
 const USER_TIME = 11;
 const SYSTEM_TIME = 12;
 const STARTED_AT = 19;
+const USUAL_PAGE_BYTES = 4_096;
 /** Of the engine's helpers, unless a flag says otherwise. */
 const POOL_SIZE = 4;
 
 export const processReadings: ProcessReadings = {
   rssBytes: () => reading(residentBytes) ?? reading(() => process.memoryUsage.rss()),
+  ownBytes() {
+    const { total_heap_size: heap, external_memory, malloced_memory } = getHeapStatistics();
+    return heap + external_memory + malloced_memory;
+  },
+  get pageBytes() {
+    return (pageBytes ??= reading(measuredPage) ?? USUAL_PAGE_BYTES);
+  },
   thread: (tid) => reading(() => used(text(`/proc/self/task/${tid}/stat`))),
   process: () => reading(() => used(text('/proc/self/stat'))),
   main: () => processReadings.thread(process.pid),
@@ -89,12 +101,12 @@ const text = (path: string): string => readFileSync(path, 'latin1');
 
 let pageBytes: number | undefined;
 
+const residentPages = (): number => Number(text('/proc/self/statm').split(' ')[1]);
+const measuredPage = (): number =>
+  2 ** Math.round(Math.log2(process.memoryUsage.rss() / residentPages()));
+
 /** As Node tells it, without going through all threads of the process for it. */
-function residentBytes(): number {
-  const pages = Number(text('/proc/self/statm').split(' ')[1]);
-  pageBytes ??= 2 ** Math.round(Math.log2(process.memoryUsage.rss() / pages));
-  return pages * pageBytes;
-}
+const residentBytes = (): number => residentPages() * processReadings.pageBytes;
 
 let helperTids: readonly number[] | undefined;
 

@@ -40,6 +40,8 @@ const MIB = 1024 * 1024;
 /** A process that uses nothing, in a machine that bears everything. */
 const READINGS: ProcessReadings = {
   rssBytes: () => 100 * MIB,
+  ownBytes: () => 20 * MIB,
+  pageBytes: 4_096,
   thread: () => undefined,
   process: () => undefined,
   main: () => undefined,

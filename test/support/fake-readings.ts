@@ -32,6 +32,12 @@ export class FakeReadings implements ProcessReadings {
     if (tid !== 'somebody') this.works(tid, 20, faults);
   }
 
+  /** It takes so much, and gives it back. */
+  churns(tid: number, mib: number): void {
+    this.#faults += mib * FAULTS;
+    this.works(tid, 20, mib * FAULTS);
+  }
+
   /** The engine's helpers put so much somewhere. */
   helpersMove(mib: number): void {
     this.rss += mib * MIB;
@@ -51,6 +57,14 @@ export class FakeReadings implements ProcessReadings {
   rssBytes(): number | undefined {
     this.reads++;
     return this.isBlind ? undefined : this.rss;
+  }
+
+  /** As its engine tells it. */
+  own = 20 * MIB;
+  readonly pageBytes = 4_096;
+
+  ownBytes(): number {
+    return this.own;
   }
 
   thread(tid: number): { cpuMs: number; minorFaults: number } | undefined {
