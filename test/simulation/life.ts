@@ -22,7 +22,7 @@ export interface SetTimer extends Task {
 }
 
 /** Whoever looks often does so at least once in this time, and who does seldom in that. */
-const OFTEN_MS = 1_000;
+const OFTEN_MS = 500;
 const SELDOM_MS = 15_000;
 
 /** Somebody on main who waits until the scheduler lets them go on. */

@@ -38,7 +38,7 @@ const SHORT_JUMP_MS = 20;
 const LONG_JUMP_MS = 15_000;
 const AT_ONCE = 64;
 /** More than a watchdog needs to make up its mind. */
-const MOST_LOOKS = 200;
+const MOST_LOOKS = 800;
 const KEPT = Number(process.env['KEPT'] ?? 40);
 
 export class Scheduler {
