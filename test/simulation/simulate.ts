@@ -35,6 +35,8 @@ const MOST_STEPS = 30_000;
 const DISPOSAL_MS = 3_000;
 /** A store that is asked for the first time when all that is over gets some more. */
 const SLACK_MS = 1_000;
+/** After a disposal, whatever is tried again has been by then. */
+const PARTING_MS = 60_000;
 /** What the actions themselves take. */
 const COUNTED_MS = 300;
 
@@ -225,8 +227,11 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
     oracle.disposed();
     const { life } = here;
     // What a dead thread's port still tells, and what a parting tries again, comes to an end.
+    const endedAt = here.now;
     const how = await scheduler.drive(() => false, MOST_STEPS);
     if (how === 'endless') oracle.say('something goes on after the disposal');
+    if (here.now - endedAt > PARTING_MS)
+      oracle.say(`a timer was left that fired ${here.now - endedAt} ms after the disposal`);
     for (const what of acts.state.pending) oracle.say(`the disposal left it open: ${what}`);
     if (life.timers.length > 0) oracle.say(`${life.timers.length} timers are left`);
     if (life.calls.length > 0) oracle.say(`the store is still asked: ${life.calls[0]?.what}`);
