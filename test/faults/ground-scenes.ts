@@ -109,11 +109,16 @@ export class Scenes {
         { agent },
       ),
     );
-    const afterwards = async (): Promise<string> => {
+    const ask = async (): Promise<string> => {
       agent.followup(createUserMessage(WELL));
       const isIdle = (): boolean => agent.status === 'idle';
       if (!(await this.#stage.until(isIdle, NEVER_MS))) return 'it never answers';
       return lastSaid(agent);
+    };
+    const afterwards = async (): Promise<string> => {
+      const said = await ask();
+      // What comes after the end of a turn may come with the next one.
+      return said !== WELL && kindOf(this.#cell.kind).mayFinish === true ? ask() : said;
     };
     const close = (): Promise<void> => handle.dispose();
     if (moment === 'notice') await this.#bearChild(agent, (text) => this.#tellRoot(agent, text));
