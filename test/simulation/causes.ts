@@ -76,6 +76,8 @@ export class Causes {
   /** This life of main. */
   #since = 0;
   #wasLate = false;
+  /** Threads that main said it cannot end. */
+  readonly toldStuck = new Set<number>();
   constructor(
     plan: Plan,
     oracle: { say(problem: string): void; readonly hasStoreFailed: boolean },
@@ -168,7 +170,12 @@ export class Causes {
   unwarranted(text: string, fields: object): string | undefined {
     if (text === OF_TOOLS) return undefined;
     if (OF_STORES.includes(text) && this.#hasStoreFailed) return undefined;
-    if (text === STUCK && this.mayBe('WORKER_STUCK')) return undefined;
+    if (text === STUCK && this.mayBe('WORKER_STUCK')) {
+      const { thread, agent } = fields as { readonly thread: number; readonly agent?: string };
+      this.toldStuck.add(thread);
+      const { init } = here.life.threads.find(({ threadId }) => threadId === thread) ?? {};
+      if (init === undefined || init.sessionId === agent) return undefined;
+    }
     if (text === PRINTED) {
       const { output } = fields as { readonly output: string };
       if (/^x+$/.test(output) || here.life.threads.some(({ printed }) => printed === output))

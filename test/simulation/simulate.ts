@@ -238,6 +238,10 @@ export async function simulate(seed: number, cut: Cut = {}): Promise<Verdict> {
     const isLeft = life.threads.filter(({ isStuck }) => !isStuck);
     if (isLeft.length > 0)
       oracle.say(`threads are left: ${isLeft.map(({ threadId }) => threadId).join()}`);
+    for (const { threadId, terminatedAt } of life.threads) {
+      if (terminatedAt !== undefined && !oracle.causes.toldStuck.has(threadId))
+        oracle.say(`nobody is told that thread ${threadId} does not end`);
+    }
     const kept = Object.entries(census.open()).filter(
       ([kind]) => !(life.threads.length > 0 && /thread|port/.test(kind)),
     );
