@@ -68,7 +68,11 @@ async function tryPlanted() {
   await each(
     () => left.shift(),
     async ([number, planted]) => {
-      const { how, seed, why } = await trials.run(`planted-${number}`, plant(planted));
+      const { how, seed, why } = await trials.run(
+        `planted-${number}`,
+        plant(planted),
+        planted.from,
+      );
       if (how !== 'killed') missed++;
       const found = `found by seed ${seed}: ${planted.name}\n    ${why}`;
       console.log(how === 'killed' ? found : `NOT FOUND (${how}): ${planted.name}`);

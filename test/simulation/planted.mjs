@@ -1,12 +1,13 @@
 /** Faults that such systems are known to have, as changes of the product's own source. */
 
 /**
- * What takes the most seeds comes first. Each change is of one place: it has to be there, once.
- * @type {readonly { name: string, changes: readonly { file: string, from: string, to: string }[] }[]}
+ * `from`: it is rare, and seeds before that are known to miss it. Each change is of one place: it has to be there, once.
+ * @type {readonly { name: string, from?: number, changes: readonly { file: string, from: string, to: string }[] }[]}
  */
 export const PLANTED = [
   {
     name: 'ends a child, and not what is below it',
+    from: 690,
     changes: [
       {
         file: 'src/subagents/activations.ts',
@@ -69,6 +70,7 @@ export const PLANTED = [
   },
   {
     name: 'brings a child back twice at once',
+    from: 260,
     changes: [
       {
         file: 'src/subagents/followup.ts',
@@ -79,6 +81,7 @@ export const PLANTED = [
   },
   {
     name: 'acknowledges a message before it is kept',
+    from: 140,
     changes: [
       {
         file: 'src/subagents/activations.ts',

@@ -41,7 +41,7 @@ export class Trials {
     this.#patienceMs = Math.max(LEAST_MS, PATIENCE * ran.slowestMs);
   }
 
-  async run(name, { change, assertApplied }) {
+  async run(name, { change, assertApplied }, from = 0) {
     const file = `${this.#place}${name}-${process.pid}.mjs`;
     try {
       await bundle(file, change);
@@ -49,10 +49,10 @@ export class Trials {
       return { how: 'does not start', why: 'it is no program' };
     }
     assertApplied();
-    let ran = { how: 'hangs', seed: 0 };
+    let ran = { how: 'hangs', seed: from };
     while (ran.how === 'hangs') {
       const { seed } = ran;
-      ran = await this.#watch(file, seed, this.#seeds - seed);
+      ran = await this.#watch(file, seed, from + this.#seeds - seed);
       // One that ends alone is not shown to be the mutant's doing: on from there.
       if (ran.how === 'hangs' && (await this.#watch(file, ran.seed, 1)).how === 'hangs') break;
       if (ran.how === 'hangs' && ran.seed === seed) ran.seed++;
