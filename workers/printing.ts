@@ -9,22 +9,22 @@ import type { PrintedCell } from '../protocol/printed.ts';
 
 type Piece = Uint8Array | string;
 type Done = (error?: Error | null) => void;
+type Write = (piece: Piece, encoding: BufferEncoding, done?: Done) => boolean;
 
 export interface PrintingOptions {
   readonly streams: readonly Writable[];
   readonly printed: PrintedCell;
-  /** Tells whoever waits that a piece is done with. In a later turn of the loop: it may be for ever. */
+  /** Runs it in a later turn of the loop: it may be never. */
   defer(run: () => void): void;
 }
 
 export function cutPrinting({ streams, printed, defer }: PrintingOptions): void {
   let room = KEPT_PRINT_BYTES;
   for (const stream of streams) {
-    const write = stream.write.bind(stream) as (
-      piece: Piece,
-      encoding: BufferEncoding,
-      done?: Done,
-    ) => boolean;
+    const write = stream.write.bind(stream) as Write;
+    const end = stream.end.bind(stream);
+    const waiting = new Waiting(defer);
+    let hasRefused = false;
     const take = (piece: Piece, given?: BufferEncoding | Done, last?: Done): boolean => {
       const encoding = typeof given === 'string' ? given : 'utf8';
       const done = typeof given === 'function' ? given : last;
@@ -32,19 +32,128 @@ export function cutPrinting({ streams, printed, defer }: PrintingOptions): void 
       if (typeof piece !== 'string' && !ArrayBuffer.isView(piece)) {
         return write(piece, encoding, done);
       }
+      if (stream.writableEnded || stream.destroyed) {
+        // The first is for the stream to refuse; it keeps an error of each.
+        if (!hasRefused) {
+          hasRefused = true;
+          return waiting.send(done, (told) => write(piece, encoding, told));
+        }
+        waiting.dropped(done);
+        return false;
+      }
       const bytes =
         typeof piece === 'string' ? Buffer.byteLength(piece, encoding) : piece.byteLength;
       const sent = Math.min(bytes, room);
       if (sent < bytes) printed.drop(bytes - sent);
       if (sent === 0) {
-        if (done !== undefined) defer(() => done());
+        waiting.dropped(done);
         return true;
       }
       room -= sent;
-      return write(sent < bytes ? firstOf(piece, encoding, sent) : piece, encoding, done);
+      const kept = sent < bytes ? firstOf(piece, encoding, sent) : piece;
+      return waiting.send(done, (told) => write(kept, encoding, told));
     };
     stream.write = take as Writable['write'];
+    // Its last piece would go past `write`.
+    const takeLast = (piece?: unknown, given?: BufferEncoding | Done, last?: Done): Writable => {
+      if (typeof piece === 'function') return end(piece as Done);
+      if (piece !== undefined && piece !== null) {
+        stream.write(piece, typeof given === 'string' ? given : 'utf8');
+      }
+      return end(typeof given === 'function' ? given : last);
+    };
+    stream.end = takeLast as Writable['end'];
     joinPieces(stream);
+  }
+}
+
+/** More than that of them wait in one stretch in which the loop does not turn only by mistake. */
+const MOST_WAITING = 1_000;
+
+/** One who is told so many times. */
+interface Told {
+  readonly done: Done;
+  times: number;
+}
+
+/**
+ * Who is to be told that a piece is done with: in the order of the pieces, each once, in a later
+ * turn of the loop. That may never come, so little is kept of them: one who is told of many
+ * pieces in a row, as those of a console are, is kept once, and of too many others the oldest is
+ * told at once. A stream of Node keeps them all.
+ */
+class Waiting {
+  readonly #defer: (run: () => void) => void;
+  #told: Told[] = [];
+  /** Of the last that the stream was done with: it refuses all that come later. */
+  #error: Error | null = null;
+  /** Pieces that the stream itself is not done with. */
+  #sent = 0;
+  #isDue = false;
+  #hasThrown = false;
+  #last: { readonly done: Done | undefined; readonly told: Done } | undefined;
+
+  constructor(defer: (run: () => void) => void) {
+    this.#defer = defer;
+  }
+
+  /** `write` gives a piece to the stream, which goes before those that are dropped. */
+  send(done: Done | undefined, write: (told: Done) => boolean): boolean {
+    if (this.#last === undefined || this.#last.done !== done) {
+      const told: Done = (error) => {
+        this.#sent -= 1;
+        this.#error = error ?? null;
+        this.#tellSoon();
+        done?.(error);
+      };
+      this.#last = { done, told };
+    }
+    this.#sent += 1;
+    try {
+      return write(this.#last.told);
+    } catch (error) {
+      // Not taken: nobody is told of it.
+      this.#sent -= 1;
+      throw error;
+    }
+  }
+
+  dropped(done: Done | undefined): void {
+    if (done === undefined) return;
+    const last = this.#told.at(-1);
+    if (last?.done === done) last.times += 1;
+    else this.#told.push({ done, times: 1 });
+    this.#tellSoon();
+    if (this.#told.length > MOST_WAITING) this.#tellOldest();
+  }
+
+  #tellSoon(): void {
+    if (this.#isDue || this.#sent > 0 || this.#told.length === 0) return;
+    this.#isDue = true;
+    this.#defer(() => {
+      this.#isDue = false;
+      // Something was sent meanwhile: its end comes back here.
+      if (this.#sent > 0) return;
+      const told = this.#told;
+      this.#told = [];
+      for (const { done, times } of told) {
+        for (let left = times; left > 0; left--) done(this.#error);
+      }
+    });
+  }
+
+  #tellOldest(): void {
+    const { done, times } = this.#told.shift()!;
+    try {
+      for (let left = times; left > 0; left--) done(this.#error);
+    } catch (thrown) {
+      // Not at whoever prints now. One ends the thread.
+      if (this.#hasThrown) return;
+      this.#hasThrown = true;
+      this.#defer(() => {
+        throw thrown;
+      });
+    }
   }
 }
 

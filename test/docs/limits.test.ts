@@ -102,6 +102,11 @@ const CONSTANTS: readonly (readonly [row: string, path: string, name: string])[]
   ['frames without credit, within 100 ms', 'src/worker-host/link.ts', 'FLOOD_FRAMES'],
   ['calls that a thread has open', 'src/worker-host/link.ts', 'MAX_OPEN_CALLS'],
   ['what a thread prints', 'protocol/printed.ts', 'KEPT_PRINT_BYTES'],
+  [
+    'callbacks of printing that was dropped, while the loop of the thread does not turn',
+    'workers/printing.ts',
+    'MOST_WAITING',
+  ],
   ['bytes that a thread prints around that', 'src/worker-host/captured-output.ts', 'FLOOD_BYTES'],
   ['memory of a thread above `memoryMb`', 'src/worker-host/memory-guard.ts', 'MAX_GARBAGE_MB'],
   ['memory of a thread above `memoryMb`', 'src/worker-host/memory-guard.ts', 'SLACK_MB'],

@@ -2,6 +2,7 @@
 import type { Body } from './inside.ts';
 import { never, startBelow } from './inside.ts';
 
+const MIB = 1024 * 1024;
 const microtasks = async (): Promise<void> => {
   for (;;) await undefined;
 };
@@ -69,5 +70,16 @@ export const loopingBodies: Readonly<Record<string, Body>> = {
   'stdout-flood-sync': () => {
     const line = 'x'.repeat(64 * 1024);
     for (;;) process.stdout.write(line);
+  },
+  // Each of them waits to be told that its piece is done with. Nothing may be kept for that.
+  'stdout-flood-lines': () => {
+    process.stdout.write('x'.repeat(256 * 1024));
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 1; i % 10_000 > 0 || process.memoryUsage().heapUsed < before + 48 * MIB; i++) {
+      process.stdout.write('line\n', () => {});
+      if (i % 10 === 0) console.log('line');
+      if (i % 10 === 0) console.error('line');
+    }
+    return 'kept';
   },
 };

@@ -185,6 +185,8 @@ export const KINDS: readonly Kind[] = [
   limited('silent', 'steps-without-end', 'steps', 4),
   limited('silent', 'output-without-end', 'outputBytes', 2 * 1024 * 1024),
   limited('silent', 'slow-tool', 'toolMs', 400, 400),
+  // Nothing of it is kept: in that time there would be no memory left.
+  limited('blocked', 'stdout-flood-lines', 'toolMs', 4_000, 4_000),
   limited('silent', 'slow-run', 'runMs', 2_500, 2_500),
   // Looked at now and then.
   limited('silent', 'busy', 'cpuMs', 300, 700),
