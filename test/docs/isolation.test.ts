@@ -19,3 +19,10 @@ it.each(Object.entries(HEADINGS))('names each kind that is %s, and no other', (f
   const played = KINDS.filter((kind) => kind.fault === fault).map(({ name }) => name);
   expect(named.toSorted()).toEqual(played.toSorted());
 });
+
+it('names no command that there is not', () => {
+  const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
+  const named = [...readPage('docs/isolation.md').matchAll(/npm run ([\w:-]+)/g)];
+  expect(named.length).toBeGreaterThan(8);
+  expect(named.map(([, name = '']) => name).filter((name) => !(name in scripts))).toEqual([]);
+});
