@@ -45,6 +45,19 @@ export function toErrorRecord(thrown: unknown, fallbackCode = 'UNKNOWN', depth =
   };
 }
 
+/** `instanceof` for a value of anybody's: one that does not let itself be asked is none. */
+export function isInstance<T>(
+  value: unknown,
+  kind: abstract new (...given: never[]) => T,
+): value is T {
+  try {
+    return value instanceof kind;
+  } catch {
+    // A proxy that is revoked, or whose trap throws.
+    return false;
+  }
+}
+
 const SHORT_CHARS = 1_024;
 
 /** Like `toErrorRecord`, without causes and so short that its UTF-8 has at most 8 KiB. */

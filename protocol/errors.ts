@@ -77,16 +77,39 @@ export type ErrorCode =
   | 'PROJECTION_FAILED'
   | StoreErrorCode;
 
+/** Every error of ours. A proxy is none, not even that of one. */
+const ours = new WeakSet<object>();
+/** What is read of an error of ours without more ado. */
+const READ = ['code', 'message', 'cause'] as const;
+
 /** Every error this library throws at a caller. A caller's own abort reason is rethrown as it is. */
 export class HarnessError extends Error {
   readonly code: ErrorCode;
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+    ours.add(this);
   }
   // Spelled out in every class: a bundle renames the classes themselves.
   override get name(): string {
     return 'HarnessError';
+  }
+  /**
+   * What foreign code threw is asked for its class in many places: the answer runs nothing of
+   * it and never throws, and what is one of ours can be read.
+   * @internal
+   */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (!ours.has(value as object)) return false;
+    if (READ.some((key) => Object.getOwnPropertyDescriptor(value, key)?.get !== undefined)) {
+      return false;
+    }
+    try {
+      return Function.prototype[Symbol.hasInstance].call(this, value);
+    } catch {
+      // It was given a prototype that is a proxy: it is nothing of ours any more.
+      return false;
+    }
   }
 }
 

@@ -231,7 +231,8 @@ function networkCode(thrown: unknown, depth: number): string | undefined {
   const code = read(thrown, 'code');
   if (typeof code === 'string' && Object.hasOwn(NETWORK_HINTS, code)) return code;
   const among = read(thrown, 'errors');
-  const inner = [read(thrown, 'cause'), ...(Array.isArray(among) ? among.slice(0, CAUSES) : [])];
+  const some = Array.from({ length: CAUSES }, (_, index) => read(among, String(index)));
+  const inner = [read(thrown, 'cause'), ...some];
   for (const error of inner) {
     const found = networkCode(error, depth - 1);
     if (found !== undefined) return found;

@@ -1,3 +1,4 @@
+import { isInstance } from './error-record.ts';
 import type { ContentBlock, Usage } from './content.ts';
 import type { Failure, FinishReason, ModelPart } from './model.ts';
 import type { Json } from './json.ts';
@@ -58,9 +59,10 @@ export class PartGrammar {
     try {
       this.#accept(value as Record<string, unknown>, parts);
     } catch (error) {
-      const code = error instanceof Malformed ? error.code : 'INVALID_RESPONSE';
+      const isOurs = isInstance(error, Malformed);
+      const code = isOurs ? error.code : 'INVALID_RESPONSE';
       // Not ours: an accessor of the part threw.
-      const why = error instanceof Malformed ? error.message : 'a part could not be read';
+      const why = isOurs ? error.message : 'a part could not be read';
       parts.push(this.fail({ code, message: `The model's answer cannot be used: ${why}.` }));
     }
     return parts;

@@ -1,3 +1,4 @@
+import { isInstance } from '../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../protocol/errors.ts';
 import type { ToolModule } from '../protocol/tool.ts';
 import { assertOptions } from './base/assert-options.ts';
@@ -100,7 +101,7 @@ export function checkOptions(options: HarnessOptions): void {
   assertMethods('logger', options.logger, LOGGER);
   const { store, workers } = options;
   if (store !== undefined && typeof store !== 'string') assertMethods('store', store, STORE);
-  if (workers?.entry !== undefined && !(workers.entry instanceof URL)) {
+  if (workers?.entry !== undefined && !isInstance(workers.entry, URL)) {
     throw new ArgumentError('"workers.entry" takes a URL.');
   }
   if (workers?.env?.some((name) => typeof name !== 'string') === true) {

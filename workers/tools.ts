@@ -1,3 +1,4 @@
+import { isInstance } from '../protocol/error-record.ts';
 import type { ToolCallBlock } from '../protocol/content.ts';
 import type { HostServices, ToolCallRequest, ToolOutcome } from '../protocol/host-services.ts';
 import { isPlainObject } from '../protocol/json.ts';
@@ -84,7 +85,7 @@ export class AgentTools {
     if (reply.done) return reply.concludesTurn;
     const outcome = await this.#runBody(tool, block, reply.args, cancellation);
     const settled = await services.finishTool(block.id, outcome).catch((thrown: unknown) => {
-      if (!(thrown instanceof FrameError)) throw thrown;
+      if (!isInstance(thrown, FrameError)) throw thrown;
       return services.finishTool(block.id, invalidOutput(block.name, thrown));
     });
     return valueOf(settled).concludesTurn;

@@ -1,6 +1,7 @@
-import { toErrorRecord } from '../../protocol/error-record.ts';
-import { printed } from '../../protocol/error-record.ts';
+import { types } from 'node:util';
+import { printed, toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
+import { whenSettled } from './deferred.ts';
 import type { Logger } from './logger.ts';
 
 type Listener<P> = (payload: P) => unknown;
@@ -43,10 +44,7 @@ export class Emitter<Events extends object> {
   emit<T extends keyof Events>(type: T, payload: Events[T]): void {
     for (const listener of [...(this.#listeners.get(type) ?? [])] as Listener<Events[T]>[]) {
       try {
-        const returned = listener(payload);
-        if (returned instanceof Promise) {
-          returned.catch((error: unknown) => this.#warn(type, error));
-        }
+        this.#hear(type, listener(payload));
       } catch (error) {
         this.#warn(type, error);
       }
@@ -56,15 +54,20 @@ export class Emitter<Events extends object> {
   /** Tell everyone, in order; the first synchronous throw ends it and reaches the caller. */
   emitOrThrow<T extends keyof Events>(type: T, payload: Events[T]): void {
     for (const listener of [...(this.#listeners.get(type) ?? [])] as Listener<Events[T]>[]) {
-      const returned = listener(payload);
-      if (returned instanceof Promise) {
-        returned.catch((error: unknown) => this.#warn(type, error));
-      }
+      this.#hear(type, listener(payload));
     }
   }
 
   listenerCount(type: keyof Events): number {
     return this.#listeners.get(type)?.size ?? 0;
+  }
+
+  /** What a listener returned; never throws, whatever that is. */
+  #hear(type: keyof Events, returned: unknown): void {
+    // Only a promise: what is like one may begin its work when it is asked how it ends.
+    if (!types.isPromise(returned)) return;
+    const ignore = (): void => {};
+    whenSettled(returned, ignore, (error) => this.#warn(type, error));
   }
 
   #warn(type: keyof Events, error: unknown): void {

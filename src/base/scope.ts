@@ -1,3 +1,4 @@
+import { isInstance } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { assertOptions } from './assert-options.ts';
 import type { OptionKind } from './assert-options.ts';
@@ -25,7 +26,7 @@ export function owned(
 ): () => void {
   assertOptions('the owner of a registration', owner, { scope: 'object', ...more });
   const { scope } = owner;
-  if (scope !== undefined && !(scope instanceof Scope)) {
+  if (scope !== undefined && !isInstance(scope, Scope)) {
     throw new ArgumentError('The owner of a registration is a Scope of this library.');
   }
   if (scope?.isDisposed === true) throw ownerIsGone();

@@ -1,4 +1,5 @@
 import { setImmediate as othersTurn } from 'node:timers/promises';
+import { isInstance } from '../../protocol/error-record.ts';
 import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
 import { deferred, whenSettled } from '../base/deferred.ts';
 import type { SubagentResult, SubagentRun } from '../subagents/provider.ts';
@@ -174,7 +175,7 @@ export class Job {
 
 /** A start whose cleanup failed as well. */
 const isTeardown = (error: unknown): boolean =>
-  error instanceof AggregateError ||
+  isInstance(error, AggregateError) ||
   (error instanceof HarnessError && error.code === 'ACTIVATION_TEARDOWN_FAILED');
 
 const notRun = (error: unknown): Outcome => ({

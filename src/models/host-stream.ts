@@ -104,7 +104,16 @@ export class HostStream {
     this.#batch.push(part);
     const bytes = sizeOf(part);
     this.#bytes += bytes;
-    this.#of.onPart(part, bytes);
+    try {
+      this.#of.onPart(part, bytes);
+    } catch (error) {
+      // Told to neither end, if it was not sent by now.
+      if (this.#batch.at(-1) === part) {
+        this.#batch.pop();
+        this.#bytes -= bytes;
+      }
+      throw error;
+    }
     if (this.#isClosed) return;
     if (this.#pause === undefined || this.#bytes >= BATCH_BYTES) this.#flush();
   }
@@ -134,15 +143,16 @@ export class HostStream {
     this.#of.send(parts, this.#bytes + sizeOf(finish));
   }
 
-  /** Our side failed: the receiver is not left waiting, and the caller is told. */
+  /**
+   * Our side failed: the caller is told, and both ends get the same finish. Whoever asks again is
+   * out of phase with an end that knows of no failure.
+   */
   #fail(error: unknown): void {
     this.#failure ??= { error };
     if (this.#isClosed) return;
-    this.#isClosed = true;
     const { code, message } = toErrorRecord(error);
     const failure = { code, message: message || code };
-    const finish = { type: 'finish', reason: { kind: 'error', failure } } as const;
-    this.#of.send([finish], sizeOf(finish));
+    this.#close({ type: 'finish', reason: { kind: 'error', failure } });
   }
 }
 

@@ -333,7 +333,7 @@ class Import {
     try {
       return check();
     } catch (error) {
-      const what = error instanceof Error ? error.message.replace(/\.$/, '') : String(error);
+      const what = toErrorRecord(error).message.replace(/\.$/, '');
       return this.#refuse(what, undefined, error);
     }
   }

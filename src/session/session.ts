@@ -10,6 +10,7 @@ import type {
 } from '../../protocol/session-events.ts';
 import type { Clock } from '../base/clock.ts';
 import type { OpenTurn } from './brackets.ts';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { frozenCopy } from '../../protocol/json.ts';
 import { Brackets } from './brackets.ts';
@@ -273,7 +274,7 @@ export class Session {
     try {
       event = frozenCopy(given, MAX_EVENT_DEPTH) as unknown as SessionEvent;
     } catch (error) {
-      return refuse(error instanceof Error ? error.message.replace(/\.$/, '') : String(error));
+      return refuse(toErrorRecord(error).message.replace(/\.$/, ''));
     }
     const problem =
       envelopeProblem(event, seq) ??

@@ -1,3 +1,4 @@
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { beyondBounds } from '../base/json-text.ts';
 import { deepFreeze } from '../../protocol/json.ts';
 import type { Json } from '../../protocol/json.ts';
@@ -28,7 +29,7 @@ export function parseArguments(raw: string): ParsedArguments {
   try {
     root.args = JSON.parse(raw) as Json;
   } catch (error) {
-    const why = error instanceof Error ? error.message.slice(0, 200) : 'unreadable';
+    const why = toErrorRecord(error).message.slice(0, 200);
     return { args: raw, problem: `they are not valid JSON (${why})` };
   }
   const problem = problemOf(root);

@@ -1,4 +1,5 @@
 /** What may be registered as a tool, checked and taken apart once. */
+import { isInstance } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { frozenCopy, isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -66,7 +67,7 @@ export function admitModuleTool(claimed: ToolSpec): FoundTool & { kind: 'module'
 
 /** @throws {ArgumentError} when it names no file, or its options cannot go to a thread. */
 export function admitModule(tool: ToolModule): ToolModule {
-  if (!((tool.module as unknown) instanceof URL)) {
+  if (!isInstance(tool.module, URL)) {
     throw new ArgumentError('The `module` of a tool must be a URL.');
   }
   try {

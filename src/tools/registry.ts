@@ -3,6 +3,7 @@
  * may use is decided here, at the moment of asking, and nowhere else: a filtered tool is absent
  * from what a model is shown and unknown when it is called.
  */
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, ToolFilterError } from '../../protocol/errors.ts';
 import type { CallId } from '../../protocol/ids.ts';
 import type { ToolCallRequest } from '../../protocol/host-services.ts';
@@ -207,7 +208,7 @@ export class ToolScope {
         const reason = guard(call);
         if (reason !== undefined) return reason;
       } catch (error) {
-        return error instanceof Error ? error.message : 'The call could not be checked.';
+        return toErrorRecord(error).message;
       }
     }
     return undefined;

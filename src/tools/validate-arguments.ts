@@ -9,6 +9,7 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import { toErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
@@ -55,7 +56,7 @@ export function compileCheck(schema: JsonObject, owner: string): ValueCheck {
       if (schema['$async'] !== undefined) throw new Error('it is asynchronous');
       validate = ajv.compile(schema);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = toErrorRecord(error).message;
       throw new ArgumentError(`The schema of ${owner} does not compile: ${why}`, { cause: error });
     } finally {
       // Ajv keeps what it was given for ever, by object; ours is bounded. With an `$id` it would

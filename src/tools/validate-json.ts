@@ -1,3 +1,4 @@
+import { isInstance } from '../../protocol/error-record.ts';
 import { isPlainObject } from '../../protocol/json.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { isScalarOf, nameOf, withArticle } from './json-type.ts';
@@ -134,7 +135,7 @@ function check(task: Extract<Task, { schema: unknown }>, open: Set<object>): Tas
     return [...children, { leave: value }];
   } catch (error) {
     // Thrown below for what is no JSON container, or by an accessor of the value.
-    return report(error instanceof NotJson ? error.message : 'cannot be read');
+    return report(isInstance(error, NotJson) ? error.message : 'cannot be read');
   }
 }
 

@@ -242,6 +242,26 @@ describe('ModelGateway', () => {
       expect(stream.gateway.openStreams).toBe(0);
     });
 
+    it('is the same finish for whoever logs it, after all that was logged and not sent', async () => {
+      const logged: ModelPart[] = [];
+      let bytes = 0;
+      const stream = open(scriptedModel([{ text: ['a', 'b'] }]), {
+        onPart: (part, size) => {
+          if (part.type === 'text-delta' && part.text === 'b') throw new Error('It is full.');
+          logged.push(part);
+          bytes += size;
+        },
+        send: (parts, size) => {
+          stream.sent.push(parts);
+          bytes -= size;
+        },
+      });
+      await expect(stream.done).rejects.toThrow('It is full.');
+      expect(types(logged)).toEqual(['block-start', 'text-delta', 'finish']);
+      expect(stream.sent.flat()).toEqual(logged);
+      expect(bytes).toBe(0);
+    });
+
     it('rejects when the link is gone while it waits for credit', async () => {
       const stream = open(scriptedModel(['a']), {
         ready: () => Promise.reject(new Error('The port is closed.')),

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { pack } from '../../protocol/codec.ts';
 import {
   fail,
+  isInstance,
   printed,
   succeed,
   toErrorRecord,
   toShortErrorRecord,
 } from '../../protocol/error-record.ts';
-import { ArgumentError } from '../../protocol/errors.ts';
+import { ArgumentError, HarnessError, StoreError } from '../../protocol/errors.ts';
+import { ZOO } from '../support/zoo.ts';
 
 describe('toErrorRecord', () => {
   it('keeps the name, the code, the text and the causes', () => {
@@ -66,6 +68,26 @@ describe('toErrorRecord', () => {
     expect(record.message).toHaveLength(4_096);
     expect(record.name).toHaveLength(128);
     expect(record.code).toHaveLength(128);
+  });
+});
+
+describe.each(ZOO)('asked for its class, %s', (kind, make) => {
+  const value = make();
+
+  it('is none of our errors', () => {
+    expect(() => value instanceof HarnessError).not.toThrow();
+    expect([value instanceof HarnessError, value instanceof StoreError]).toEqual([false, false]);
+  });
+
+  it('is an error or none, and never throws', () => {
+    const isPlain = ['a frozen error', 'an error that is its own cause'].includes(kind);
+    expect(() => isInstance(value, Error)).not.toThrow();
+    if (isPlain) expect(isInstance(value, Error)).toBe(true);
+  });
+
+  it('has a record', () => {
+    const { name, code, message } = toErrorRecord(value);
+    expect([typeof name, typeof code, typeof message]).toEqual(['string', 'string', 'string']);
   });
 });
 

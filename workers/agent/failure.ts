@@ -1,4 +1,4 @@
-import { toErrorRecord } from '../../protocol/error-record.ts';
+import { isInstance, toErrorRecord } from '../../protocol/error-record.ts';
 import type { Failure } from '../../protocol/model.ts';
 
 /** A model request failed for good. Its failure is the turn's, word for word. */
@@ -15,7 +15,7 @@ const CAUSES = 3;
 
 /** What a turn that ended by an error says of it: its messages, and its own code if it has one. */
 export function turnErrorOf(thrown: unknown): Failure {
-  if (thrown instanceof ModelFailure) return thrown.failure;
+  if (isInstance(thrown, ModelFailure)) return thrown.failure;
   const record = toErrorRecord(thrown);
   const messages: string[] = [];
   for (

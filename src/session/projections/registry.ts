@@ -10,7 +10,7 @@ import type { SessionId } from '../../../protocol/ids.ts';
 import type { SessionEvent, SessionHeader } from '../../../protocol/session-events.ts';
 import type { Checkpoint } from '../store.ts';
 import type { ProjectionSnapshot, ProjectionUnit } from './projection.ts';
-import { printed } from '../../../protocol/error-record.ts';
+import { isInstance, printed } from '../../../protocol/error-record.ts';
 import { ArgumentError } from '../../../protocol/errors.ts';
 import { Emitter } from '../../base/emitter.ts';
 import { assertSignal } from '../../base/assert-options.ts';
@@ -318,7 +318,7 @@ export class SessionProjections {
 }
 
 function assertSession(session: unknown): void {
-  if (session instanceof Session) return;
+  if (isInstance(session, Session)) return;
   throw new ArgumentError(
     'Projections are asked with a live session, as `agent.session`; by an id, `read` is asked.',
   );

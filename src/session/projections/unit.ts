@@ -1,7 +1,7 @@
 import type { Json } from '../../../protocol/json.ts';
 import type { SessionEvent } from '../../../protocol/session-events.ts';
 import type { ProjectionUnit } from './projection.ts';
-import { printed } from '../../../protocol/error-record.ts';
+import { isInstance, printed } from '../../../protocol/error-record.ts';
 import { ArgumentError, ProjectionError } from '../../../protocol/errors.ts';
 import { frozenCopy } from '../../../protocol/json.ts';
 
@@ -32,7 +32,7 @@ export function checkedUnit(given: ProjectionUnit<never, never>): ProjectionUnit
   if (isView !== undefined && typeof isView !== 'function') {
     throw bad(what, 'takes a function as wire.isView');
   }
-  if (module !== undefined && !(module instanceof URL)) {
+  if (module !== undefined && !isInstance(module, URL)) {
     throw bad(what, 'takes a URL as its module');
   }
   const own = <F>(method: unknown, of: unknown): F => (method as () => unknown).bind(of) as F;
