@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../protocol/errors.ts';
 import { failureOf } from '../../protocol/model-failure.ts';
+import { ZOO } from '../support/zoo.ts';
 
 /** What the AI SDK throws for an HTTP answer or a connection that failed. */
 const apiCall = (message: string, more: object = {}): Error =>
@@ -111,5 +112,12 @@ describe('failureOf', () => {
     const error = new Error('round') as Error & { cause: unknown };
     error.cause = error;
     expect(failureOf(error)).toEqual({ code: 'UNKNOWN', message: 'round' });
+  });
+});
+
+it.each(ZOO)('a failure can be told of %s', (_, make) => {
+  expect(failureOf(make())).toEqual({
+    code: expect.stringMatching(/./),
+    message: expect.stringMatching(/./),
   });
 });
