@@ -1,5 +1,5 @@
 import { Packr } from 'msgpackr/index-no-eval';
-import { lookAtPacked } from './packed-json.ts';
+import { HEAP_PER_BYTE, lookAtPacked } from './packed-json.ts';
 import { readPacked } from './read-packed.ts';
 
 /** Records off: each packed value stands alone, and a reader needs no shared state. */
@@ -20,7 +20,6 @@ export function pack(value: unknown): Uint8Array {
 
 /** Memory that the value of any bytes may take, and more of it by so many times their number. */
 const HEAP_BYTES = 1024 * 1024;
-const HEAP_PER_BYTE = 16;
 
 /** Memory that the value of so many packed bytes may take, in bytes. */
 export function mostHeapBytes(byteLength: number): number {

@@ -48,6 +48,22 @@ export function frozenCopy(
 }
 
 /**
+ * A frozen copy, of objects like literals, of a value that our own decoder built: a tree of JSON,
+ * as deep as frames are. Nothing of it is looked at again.
+ */
+export function copyDecoded(value: Json): Json {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return Object.freeze(value.map(copyDecoded));
+  const source = value as JsonObject;
+  const keys = Object.keys(source);
+  // Keys that are numbers come first.
+  const isTable = keys.length > 0 && isIndex(keys[0] as string);
+  const copy = emptyObject('literal', isTable) as Record<string, Json>;
+  for (const key of keys) setOwn(copy, key, copyDecoded(source[key] as Json));
+  return Object.freeze(copy);
+}
+
+/**
  * How many more values may be copied; copying spends it. A part that many others share is copied
  * for each of them, so a few objects can stand for more values than there is memory.
  */
@@ -184,17 +200,20 @@ function put(frame: Frame, value: Json): void {
     (frame.copy as Json[]).push(value);
     return;
   }
-  const key = frame.keys[frame.next] as string;
-  if (key === '__proto__') {
-    Object.defineProperty(frame.copy, key, {
-      value,
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
-  } else {
-    (frame.copy as Record<string, Json>)[key] = value;
+  setOwn(frame.copy as Record<string, Json>, frame.keys[frame.next] as string, value);
+}
+
+function setOwn(object: Record<string, Json>, key: string, value: Json): void {
+  if (key !== '__proto__') {
+    object[key] = value;
+    return;
   }
+  Object.defineProperty(object, key, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
 }
 
 function isOpen(frame: Frame | undefined, source: object): boolean {

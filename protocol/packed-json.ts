@@ -20,10 +20,15 @@ export interface PackedLook {
   readonly heapBytes: number;
 }
 
+/** What a value may take for each of its bytes. */
+export const HEAP_PER_BYTE = 16;
+
 /** What a value takes in memory, in bytes, on the heap of a 64-bit process. */
 const SLOT = 8;
 const NUMBER = 16;
 const TEXT = 24;
+/** Bytes of a text that count as those of other values do. */
+const SHORT_TEXT = 32;
 const ARRAY = 40;
 const MAP = 56;
 const KEY = 24;
@@ -74,19 +79,31 @@ export function lookAtPacked(bytes: Uint8Array, bounds: PackedBounds): PackedLoo
       if (Number.isNaN(end)) return found('they hold something beside JSON');
       if (end > length) return found('they end too early');
       if (isText(lead)) {
-        heapBytes += TEXT + 2 * (end - position);
+        heapBytes += heapOfText(end - position);
         if (isKey) heapBytes += isDigit(bytes[firstOf(position, lead)] ?? 0) ? KEY + INDEX : KEY;
         else heapBytes += SLOT;
       } else heapBytes += lead >= 0xca && lead <= 0xd3 ? NUMBER + SLOT : SLOT;
       position = end;
     }
-    if (heapBytes > bounds.heapBytes) return found('they take far more memory than bytes');
+    if (heapBytes > bounds.heapBytes)
+      return found('they take far more memory than bytes: give less, or a text');
     while (left.length > 0 && left[left.length - 1] === 0) {
       left.pop();
       maps.pop();
     }
   } while (left.length > 0);
   return position === length ? { heapBytes } : found('something follows the value');
+}
+
+/**
+ * A long text is put as high as its bytes allow: it takes less, but what it takes less is nothing
+ * that values beside it could have.
+ */
+function heapOfText(bytes: number): number {
+  // The engine has one of it for all.
+  if (bytes === 1) return 0;
+  const short = Math.min(bytes, SHORT_TEXT);
+  return TEXT + 2 * short + HEAP_PER_BYTE * (bytes - short);
 }
 
 /** What our own packer writes for a field that is undefined. */

@@ -130,6 +130,7 @@ class Reader {
 }
 
 function finite(value: number): number {
-  if (Number.isFinite(value)) return value;
+  // JSON has no negative zero.
+  if (Number.isFinite(value)) return value + 0;
   throw new TypeError('The value holds a number that is not finite.');
 }

@@ -4,7 +4,7 @@ import { toErrorRecord } from '../../protocol/error-record.ts';
 import type { ErrorRecord } from '../../protocol/error-record.ts';
 import { ArgumentError, HarnessError } from '../../protocol/errors.ts';
 import type { ToolOutcome } from '../../protocol/host-services.ts';
-import { deepFreeze, frozenCopy, losslessCopy } from '../../protocol/json.ts';
+import { copyDecoded, deepFreeze, frozenCopy, losslessCopy } from '../../protocol/json.ts';
 import type { Json, JsonObject } from '../../protocol/json.ts';
 import { isPromiseLetGo } from '../base/deferred.ts';
 import { NO_OUTPUT } from '../../protocol/tool.ts';
@@ -137,19 +137,27 @@ export function returned(
   }
 }
 
-/** The result of a body that ran in the agent's thread, which has shown its value already. */
+/**
+ * The result of a body that ran in the agent's thread, which has shown its value already.
+ * @param outcome as it was decoded
+ */
 export function reported(name: string, outcome: ToolOutcome): ToolResult {
   if (!outcome.ok) return recorded(outcome.error);
   try {
-    return deepFreeze({
+    // A thread speaks for its tool, and for nobody else.
+    const contexts = (outcome.contexts ?? []).map((message) => ({
+      ...admitContext(message),
+      source: { kind: 'plugin' as const, plugin: name },
+    }));
+    let value: Json | undefined;
+    return Object.freeze({
       content: blocksOf(outcome.content),
       isError: false,
-      value: losslessCopy(outcome.value),
-      // A thread speaks for its tool, and for nobody else.
-      contexts: (outcome.contexts ?? []).map((message) => ({
-        ...admitContext(message),
-        source: { kind: 'plugin' as const, plugin: name },
-      })),
+      // Nobody else has it, and few look at it: its copy waits for one who does.
+      get value() {
+        return (value ??= copyDecoded(outcome.value));
+      },
+      contexts: deepFreeze(contexts),
       concludesTurn: outcome.concludesTurn === true,
     });
   } catch (error) {

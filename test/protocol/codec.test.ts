@@ -93,6 +93,24 @@ describe('unpack', () => {
     expect(unpack(pack(value))).toEqual(value);
   });
 
+  it.each<[string, Json]>([
+    ['a long text', ['x'.repeat(900_000), many(30_000, {})]],
+    ['a long key', { ['x'.repeat(900_000)]: many(30_000, {}) }],
+  ])('lets %s make no room for objects beside it', (_, value) => {
+    expect(() => unpack(pack(value))).toThrow(/far more memory/);
+  });
+
+  it('takes a long text beside objects that pass without it', () => {
+    const value = ['x'.repeat(900_000), many(15_000, {})];
+    expect(unpack(pack(value))).toEqual(value);
+  });
+
+  it('has no negative zero', () => {
+    for (const zero of [bytes(0xca, 0x80, 0, 0, 0), bytes(0xcb, 0x80, 0, 0, 0, 0, 0, 0, 0)]) {
+      expect(unpack(zero)).toBe(0);
+    }
+  });
+
   it('gives a key that is a number no room for the numbers below it', () => {
     const bytes = pack(many(4_000, { 1000: null }));
     const read = (): unknown => unpackFrame(bytes, Infinity);

@@ -1,7 +1,15 @@
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deepFreeze, frozenCopy, isPlainObject, losslessCopy } from '../../protocol/json.ts';
+import { pack, unpack } from '../../protocol/codec.ts';
+import {
+  copyDecoded,
+  deepFreeze,
+  frozenCopy,
+  isPlainObject,
+  losslessCopy,
+} from '../../protocol/json.ts';
+import type { Json } from '../../protocol/json.ts';
 
 const nested = (depth: number): unknown => {
   let value: unknown = 'end';
@@ -139,5 +147,22 @@ describe('deepFreeze', () => {
     expect(Object.isFrozen(deepFreeze(cycle))).toBe(true);
     const long = Array.from({ length: 300_000 }, () => ({}));
     expect(Object.isFrozen(deepFreeze(long)[299_999])).toBe(true);
+  });
+});
+
+describe('copyDecoded', () => {
+  it('gives what losslessCopy gives of what was decoded, frozen all the way down', () => {
+    const text = '{"list":[1,[],{},{"7":"a","b":null}],"text":"é","__proto__":{"admin":true}}';
+    const source = JSON.parse(text) as Json;
+    const decoded = unpack(pack(source)) as Json;
+    const copy = copyDecoded(decoded);
+    expect(copy).toStrictEqual(losslessCopy(source));
+    expect(Object.keys(copy as object)).toEqual(Object.keys(source as object));
+    const isFrozen = (value: unknown): boolean =>
+      typeof value !== 'object' ||
+      value === null ||
+      (Object.isFrozen(value) && Object.values(value).every(isFrozen));
+    expect(isFrozen(copy)).toBe(true);
+    expect(Object.isFrozen(decoded)).toBe(false);
   });
 });

@@ -102,11 +102,15 @@ describe('bodies of modules', () => {
     expect(other.events).toEqual(['call b', 'result b EPIPE']);
   });
 
-  it('takes a value that is no JSON for INVALID_TOOL_OUTPUT', async () => {
+  it('does not look at a value that nobody asks for', async () => {
     const t = deskFixture([], { modules: [module] });
     await t.call('inside');
-    await t.desk.finish(CallId('inside'), { ...ok, value: Number.NaN });
-    expect(t.events).toEqual(['call inside', 'result inside INVALID_TOOL_OUTPUT']);
+    const looked = () => {
+      throw new Error('Somebody looked.');
+    };
+    const value = new Proxy({}, { ownKeys: looked, get: looked, getPrototypeOf: looked });
+    await t.desk.finish(CallId('inside'), { ...ok, value });
+    expect(t.events).toEqual(['call inside', 'result inside']);
   });
 
   it('refuses to finish a call that is not out in the thread', async () => {

@@ -293,6 +293,8 @@ describe('assertCallFits', () => {
     expect(refused('x'.repeat(MAX_FRAME_BYTES))).toBe('FRAME_TOO_LARGE');
     expect(refused(deep)).toBe('FRAME_NOT_DATA');
     expect(refused(Array.from({ length: 300_000 }, () => 0))).toBe('FRAME_NOT_DATA');
+    const empty = Array.from({ length: 50_000 }, () => ({}));
+    expect(() => assertCallFits('finishTool', [empty])).toThrow(/: give less, or a text/);
     expect(refused(Symbol('s'))).toBe('FRAME_NOT_DATA');
     expect(refused(Number.NaN)).toBe('FRAME_NOT_DATA');
   });
