@@ -74,6 +74,7 @@ export class ToolDesk {
   readonly #logger: Logger;
   readonly #hooks: ToolHookChains | undefined;
   readonly #abandonAfterMs: () => number;
+  readonly #isForChild: () => boolean;
   readonly #schedule: Schedule<Entry>;
   /** Calls whose result is not in the log yet. */
   readonly #entries = new Map<CallId, Entry>();
@@ -91,6 +92,8 @@ export class ToolDesk {
     readonly concurrency?: number;
     /** How long a body on main that is being told to stop is waited for. */
     readonly abandonAfterMs?: () => number;
+    /** The agent waits for a child of its own. */
+    readonly isForChild?: () => boolean;
   }) {
     const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
     if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
@@ -102,6 +105,7 @@ export class ToolDesk {
     this.#logger = o.logger;
     this.#hooks = o.hooks;
     this.#abandonAfterMs = o.abandonAfterMs ?? (() => DEFAULT_ABANDON_AFTER_MS);
+    this.#isForChild = o.isForChild ?? (() => false);
     this.#schedule = new Schedule(concurrency);
   }
 
@@ -289,6 +293,7 @@ export class ToolDesk {
         clock: this.#clock,
         logger: this.#logger,
         abandonAfterMs: this.#abandonAfterMs,
+        isForChild: this.#isForChild,
       });
       entry.context = context;
       void result.then((ended) => this.#end(entry, ended));

@@ -28,6 +28,8 @@ export interface BodyCall {
   readonly logger: Logger;
   /** How long a body that is being told to stop is waited for. Asked in that tick. */
   abandonAfterMs(): number;
+  /** Its agent waits for a child of its own, which may be what the body waits for. */
+  isForChild(): boolean;
 }
 
 /** A body that has begun. */
@@ -65,7 +67,10 @@ export function runBody(call: BodyCall): Execution {
     result.resolve(outcome);
   };
   const abandon = (): void => {
-    logger.warn({ tool: name, callId: call.callId }, 'A tool ignored that it was to stop.');
+    const fields = { tool: name, callId: call.callId };
+    // A child is told to stop in the same tick, and has the same grace: it is told of by itself.
+    if (call.isForChild()) logger.debug(fields, 'A tool was given up while it waited for a child.');
+    else logger.warn(fields, 'A tool ignored that it was to stop.');
     end(
       refusal(
         'TOOL_ABANDONED',

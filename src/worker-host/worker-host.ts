@@ -209,6 +209,7 @@ export class WorkerHost implements AgentHost {
       hooks: spec.hooks,
       concurrency: TOOL_CONCURRENCY,
       abandonAfterMs: () => (agent.isClosing ? limits.stopGraceMs : giveUpMs(limits)),
+      isForChild: () => this.#options.isWaiting(agent),
     });
     let residency: Residency;
     try {

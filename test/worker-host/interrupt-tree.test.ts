@@ -149,6 +149,25 @@ describe('a call on main that does not stop', () => {
     tool.held.open();
   });
 
+  it('is warned of by its name, but not when it waits for a child that is being ended', async () => {
+    const tool = deafTool();
+    await using rt = await delegating({ tools: [tool], script: [callsDeaf] });
+    await running(rt, 1);
+    const disposal = rt.rootHandle.dispose();
+    await rt.clock.advance(2_000);
+    await disposal;
+    expect(rt.warnings).toMatchObject([{ message: 'A tool ignored that it was to stop.' }]);
+    tool.held.open();
+
+    await using tree = await delegating({ ...endless, script: [delegates, callsEndless] });
+    const [root] = await running(tree, 2);
+    const ended = tree.rootHandle.dispose();
+    await tree.clock.advance(2_000);
+    await ended;
+    expect(toolResults(root!)).toEqual(['TOOL_ABANDONED']);
+    expect(tree.warnings).toEqual([]);
+  });
+
   it('does not hold up the end of an agent that is disposed after it was cancelled', async () => {
     const tool = deafTool();
     await using rt = await delegating({ tools: [tool], script: [callsDeaf] });
