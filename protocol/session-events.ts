@@ -56,6 +56,16 @@ export type SubagentDescriptor =
         readonly allow?: readonly string[];
         readonly deny?: readonly string[];
       };
+      /** Those that it was started with, for each of its lives. */
+      readonly limits?: {
+        readonly memoryMb?: number | 'unlimited';
+        readonly turnMs?: number;
+        readonly runMs?: number;
+        readonly cpuMs?: number;
+        readonly steps?: number;
+        readonly outputBytes?: number | 'unlimited';
+        readonly toolMs?: number;
+      };
     };
 
 /** Where a message waits: for a turn of its own, or for the next step. */

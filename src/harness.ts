@@ -11,6 +11,7 @@ import { systemClock } from './base/clock.ts';
 import { Offload } from './base/offload.ts';
 import type { Clock } from './base/clock.ts';
 import { assertListener } from './base/emitter.ts';
+import { durationOf } from './base/limit-values.ts';
 import { containedLogger, silentLogger } from './base/logger.ts';
 import { owned } from './base/scope.ts';
 import type { Ownership } from './base/scope.ts';
@@ -289,7 +290,7 @@ export async function buildHarness(
     onEvent: (listener) => sessions.observers.on('session/event', listener),
     read: (id, signal) => coldFolds.coldSnapshot(id, signal),
   });
-  const patienceMs = stopGraceMs + STUCK_MS;
+  const patienceMs = durationOf(stopGraceMs, STUCK_MS);
   const sessions = new Sessions({ store, clock, logger, durability, patienceMs, projections });
   projections.register(subagentIdentity);
   projections.register(subagentTiming);
@@ -331,7 +332,7 @@ export async function buildHarness(
     maxPending: atMost(limits.maxPending),
   });
   parts.watch?.(workerHost);
-  const continuable = { agents, sessions };
+  const continuable = { agents, sessions, limits };
   const times = { stopGraceMs, clock };
   const listing = { projections, sessions, persistence: store, coldFolds };
   const subagents = new SubagentRuntime({

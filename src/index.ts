@@ -11,7 +11,8 @@ export type {
   ThreadsHealth,
 } from './worker-host/health.ts';
 export type { StuckThread, ThreadEvents, ThreadWarning } from './worker-host/supervision.ts';
-export type { Bound, HarnessLimits, RestartIntensity } from './worker-host/limits.ts';
+export type { Bound } from './base/limit-values.ts';
+export type { HarnessLimits, RestartIntensity } from './worker-host/limits.ts';
 
 export { observeRuntime } from './serve/runtime-events.ts';
 export type { RuntimeEvent } from './serve/runtime-events.ts';

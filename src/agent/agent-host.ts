@@ -5,6 +5,7 @@ import type { ModelRoute } from '../models/routes.ts';
 import type { Session } from '../session/session.ts';
 import type { ToolScope } from '../tools/registry.ts';
 import type { Agent, AgentHandle, AgentOptions } from './agent.ts';
+import type { Bound } from '../base/limit-values.ts';
 import type { Scope } from '../base/scope.ts';
 import type { AgentHookChains } from './hooks.ts';
 
@@ -13,8 +14,8 @@ import type { AgentHookChains } from './hooks.ts';
  * root has those that are given for it. See `HarnessLimits` for what each counts.
  */
 export interface AgentLimits {
-  /** Memory of the agent's thread, in MiB; see `HarnessLimits`. */
-  readonly memoryMb?: number;
+  /** Memory of the agent's thread, in MiB, or `'unlimited'`; see `HarnessLimits`. */
+  readonly memoryMb?: Bound;
   /** Wall time of one turn, in milliseconds. */
   readonly turnMs?: number;
   /** Wall time of one run, in milliseconds. */
@@ -23,8 +24,8 @@ export interface AgentLimits {
   readonly cpuMs?: number;
   /** Steps of one turn. */
   readonly steps?: number;
-  /** What one turn may add to its log, in bytes. */
-  readonly outputBytes?: number;
+  /** What one turn may add to its log, in bytes, or `'unlimited'`. */
+  readonly outputBytes?: Bound;
   /** Time of one tool call, in milliseconds. */
   readonly toolMs?: number;
 }

@@ -74,6 +74,19 @@ export function readOptions<T extends object>(
   return copy;
 }
 
+/**
+ * A list of a caller, its items read once each.
+ * @throws {ArgumentError} for what is none, or cannot be read
+ */
+export function readList(what: string, given: unknown): unknown[] {
+  if (!isOf('list', given)) throw new ArgumentError(`"${what}" takes a list.`);
+  try {
+    return Array.from(given as ArrayLike<unknown>);
+  } catch (error) {
+    throw new ArgumentError(`"${what}" takes a list that can be read.`, { cause: error });
+  }
+}
+
 const subjectOf = (what: string): string => `${what.charAt(0).toUpperCase()}${what.slice(1)}`;
 
 function entriesOf(subject: string, given: unknown): [string, unknown][] {

@@ -1,3 +1,5 @@
+import { MAX_DURATION_MS } from './limit-values.ts';
+
 /** A timer that was set and can be taken back. */
 export interface Timer {
   cancel(): void;
@@ -20,7 +22,7 @@ export const systemClock: Clock = {
   elapsed: () => performance.now(),
   busyMs: () => performance.eventLoopUtilization().active,
   after(ms, run, keepsAlive = false) {
-    const handle = setTimeout(run, ms);
+    const handle = setTimeout(run, Math.min(ms, MAX_DURATION_MS));
     if (!keepsAlive) handle.unref();
     return { cancel: () => clearTimeout(handle) };
   },

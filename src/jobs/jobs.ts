@@ -13,6 +13,7 @@ import type { Clock } from '../base/clock.ts';
 import { deferred, raceSignal } from '../base/deferred.ts';
 import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/logger.ts';
+import { durationOf } from '../base/limit-values.ts';
 import type { SubagentRun } from '../subagents/provider.ts';
 import type { JobSupport } from '../subagents/runtime.ts';
 import { isAnyKept, Job } from './job.ts';
@@ -52,7 +53,6 @@ export interface JobsOptions {
 const KEPT_ENDED = 100;
 /** What a provider's own release may take beyond the time that a child of ours has to stop. */
 const MARGIN_MS = 1_000;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const KILLED = 'The job was killed by the agent that started it.';
 
 /**
@@ -251,7 +251,7 @@ export class Jobs {
     const { clock, stopGraceMs, logger } = this.#options;
     for (const job of own) job.kill('The agent that started the job has ended.');
     const isLate = deferred<true>();
-    const waitMs = Math.min(stopGraceMs + MARGIN_MS, MAX_TIMER_MS);
+    const waitMs = durationOf(stopGraceMs, MARGIN_MS);
     const timer = clock.after(waitMs, () => isLate.resolve(true), true);
     const all = Promise.all(own.map(({ done }) => done));
     const late = await Promise.race([all, isLate.promise]);

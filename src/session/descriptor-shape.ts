@@ -1,3 +1,5 @@
+import { toErrorRecord } from '../../protocol/error-record.ts';
+import { checkAgentLimits } from '../base/limit-values.ts';
 import type { Fields } from './message-shape.ts';
 import { isFields } from './message-shape.ts';
 
@@ -16,6 +18,7 @@ const KEYS = {
     'maxTokens',
     'persona',
     'toolFilter',
+    'limits',
   ],
 } as const;
 
@@ -36,7 +39,8 @@ export function descriptorProblem(payload: Fields): string | undefined {
     textProblem(payload, 'agentModel', false) ??
     textProblem(payload, 'persona', false) ??
     (Object.hasOwn(payload, 'maxTokens') ? maxTokensProblem(payload['maxTokens']) : undefined) ??
-    (Object.hasOwn(payload, 'toolFilter') ? toolFilterProblem(payload['toolFilter']) : undefined)
+    (Object.hasOwn(payload, 'toolFilter') ? toolFilterProblem(payload['toolFilter']) : undefined) ??
+    (Object.hasOwn(payload, 'limits') ? limitsProblem(payload['limits']) : undefined)
   );
 }
 
@@ -64,4 +68,16 @@ function toolFilterProblem(value: unknown): string | undefined {
     }
   }
   return lists.length === 0 ? 'needs a list in toolFilter' : undefined;
+}
+
+/** A thread is made with them: what no caller could give is none. */
+function limitsProblem(value: unknown): string | undefined {
+  if (!isFields(value)) return 'needs an object as limits';
+  if (Object.keys(value).length === 0) return 'needs a limit in limits';
+  try {
+    checkAgentLimits(value);
+  } catch (error) {
+    return `has limits that are none: ${toErrorRecord(error).message.replace(/\.$/u, '')}`;
+  }
+  return undefined;
 }

@@ -10,6 +10,7 @@ import { AGENT_LIMITS } from '../agent/create-options.ts';
 import { readOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
 import { newId } from '../base/ids.ts';
+import { checkAgentLimits } from '../base/limit-values.ts';
 import { originOf } from '../session/session.ts';
 import type { Activations } from './activations.ts';
 import { assertParent, persistence } from './activations.ts';
@@ -17,6 +18,7 @@ import { childMeta, childOptions, composeChild, readableMessage } from './child-
 import { assertMaxDepth, childDepth } from './depth.ts';
 import { snapshotDescriptor } from './descriptor.ts';
 import type { ContinuableDescriptor } from './descriptor.ts';
+import type { ChildLimits } from './kept-limits.ts';
 import type { Place, Places } from './places.ts';
 import type { ContinuableCreateSpec, SubagentProvider, SubagentStartRequest } from './provider.ts';
 import type { ProviderRegistry } from './registry.ts';
@@ -48,6 +50,8 @@ export interface ContinuableContext {
   readonly providers: ProviderRegistry;
   readonly setups: Setups;
   readonly maxDepth: number | undefined;
+  /** What children have that were given nothing else. Absent: nobody says. */
+  readonly childLimits?: ChildLimits | undefined;
   readonly places: Places;
 }
 
@@ -76,7 +80,6 @@ interface Plan {
   readonly descriptor: ContinuableDescriptor;
   readonly depth: number;
   readonly agentOptions: ReturnType<typeof childOptions>;
-  readonly limits: ContinuableStartSpec['request']['limits'];
   readonly signal: AbortSignal;
 }
 
@@ -117,9 +120,9 @@ export async function startContinuable(
     maxTokens: agentOptions.maxTokens,
     persona,
     toolFilter,
+    limits: request.limits,
   }) as ContinuableDescriptor;
-  const { limits } = request;
-  const plan: Plan = { childId, parent, descriptor, depth, agentOptions, limits, signal };
+  const plan: Plan = { childId, parent, descriptor, depth, agentOptions, signal };
   signal.throwIfAborted();
   const place = context.places.take(parent, true);
   try {
@@ -193,10 +196,10 @@ const isLive = ({ services: { agents, sessions } }: Activations, childId: Sessio
 
 function begin(
   { activations, setups }: ContinuableContext,
-  { childId, parent, descriptor, depth, agentOptions, limits, signal }: Plan,
+  { childId, parent, descriptor, depth, agentOptions, signal }: Plan,
   seed: readonly SessionEvent[] | undefined,
 ): ReturnType<Activations['begin']> {
-  const { provider, label } = descriptor;
+  const { provider, label, limits } = descriptor;
   return activations.begin({
     childId,
     parent,
@@ -231,6 +234,7 @@ function checkedSpec(given: ContinuableStartSpec): ContinuableStartSpec {
   }
   const request = readOptions('the request of a continuable start', spec.request, REQUEST);
   const limits = request.limits && readOptions('limits', request.limits, AGENT_LIMITS);
+  checkAgentLimits(limits ?? {});
   const { childId = 'new', label } = spec;
   if (childId === '' || childId.length > NAME_CHARS) {
     throw new ArgumentError(`The id of a child takes 1 to ${NAME_CHARS} characters.`);

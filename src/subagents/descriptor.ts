@@ -2,6 +2,7 @@ import { ArgumentError } from '../../protocol/errors.ts';
 import { deepFreeze, isPlainObject, losslessCopy } from '../../protocol/json.ts';
 import type { SessionEvent } from '../../protocol/session-events.ts';
 import type { Session } from '../session/session.ts';
+import type { AgentLimits } from '../agent/agent-host.ts';
 import { DESCRIPTOR_VERSION, descriptorProblem } from '../session/descriptor-shape.ts';
 import type { SubagentDescriptorData, ToolRestriction } from './provider.ts';
 
@@ -24,6 +25,7 @@ export type DescriptorInput =
       readonly maxTokens?: number | undefined;
       readonly persona?: string | undefined;
       readonly toolFilter?: ToolRestriction | undefined;
+      readonly limits?: AgentLimits | undefined;
     };
 
 /**
@@ -36,7 +38,13 @@ export function snapshotDescriptor(input: DescriptorInput): SubagentDescriptorDa
     version: DESCRIPTOR_VERSION,
     ...input,
   });
-  if (isPlainObject(given['toolFilter'])) given['toolFilter'] = defined(given['toolFilter']);
+  for (const key of ['toolFilter', 'limits']) {
+    if (isPlainObject(given[key])) given[key] = defined(given[key]);
+  }
+  // Nothing was asked for.
+  if (isPlainObject(given['limits']) && Object.keys(given['limits']).length === 0) {
+    delete given['limits'];
+  }
   let copy: unknown;
   try {
     copy = losslessCopy(given);

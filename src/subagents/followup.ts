@@ -13,6 +13,7 @@ import { composeChild, readableMessage } from './child-composition.ts';
 import type { ContinuableContext } from './continuable.ts';
 import { foldSubagentDescriptor } from './descriptor.ts';
 import type { ContinuableDescriptor } from './descriptor.ts';
+import { keptLimits } from './kept-limits.ts';
 import { inOneLine } from './settlement.ts';
 
 /** On whose behalf a message is sent, and how long its sender waits. */
@@ -93,7 +94,7 @@ export async function followup(
  * @throws {SubagentError} (rejects) as `followup`; whatever else fails is its `NOT_RESUMABLE`
  */
 export async function resume(
-  { activations, setups, places }: ContinuableContext,
+  { activations, setups, places, childLimits }: ContinuableContext,
   parent: Agent,
   childId: SessionId,
   signal: AbortSignal,
@@ -132,6 +133,7 @@ export async function resume(
       build: (ending) =>
         agents.resumeManaged(childId, {
           agentOptions: storedOptions(descriptor),
+          limits: keptLimits(descriptor.limits, childLimits),
           startedBy: parent,
           signal: ending,
           setup(child) {

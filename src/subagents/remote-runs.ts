@@ -3,6 +3,7 @@ import type { Agent } from '../agent/agent.ts';
 import type { Clock } from '../base/clock.ts';
 import { deferred, whenSettled } from '../base/deferred.ts';
 import type { Logger } from '../base/logger.ts';
+import { durationOf } from '../base/limit-values.ts';
 
 /** A run without an agent here, or what a provider gave in place of one. */
 export interface RemoteRun {
@@ -13,8 +14,6 @@ export interface RemoteRun {
 
 /** What a provider's own release may take beyond the time that a child of ours has to stop. */
 const MARGIN_MS = 1_000;
-/** A longer timer would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Runs without an agent here, by their parent, until their result is there. A child of this
@@ -31,7 +30,7 @@ export class RemoteRuns {
   constructor(o: { readonly logger: Logger; readonly clock: Clock; readonly stopGraceMs: number }) {
     this.#logger = o.logger;
     this.#clock = o.clock;
-    this.#waitMs = Math.min(o.stopGraceMs + MARGIN_MS, MAX_TIMER_MS);
+    this.#waitMs = durationOf(o.stopGraceMs, MARGIN_MS);
   }
 
   /**

@@ -22,6 +22,7 @@ import { followup } from './followup.ts';
 import type { SubagentFollowupOptions } from './followup.ts';
 import { interrupt } from './interrupt.ts';
 import type { SubagentInterruptAuthority } from './interrupt.ts';
+import type { ChildLimits } from './kept-limits.ts';
 import { listChildren, listDescendants } from './listing.ts';
 import type { ListingServices, SubagentDescendantListEntry, SubagentListEntry } from './listing.ts';
 import { missedNotices } from './missed-notices.ts';
@@ -48,7 +49,12 @@ export interface SubagentRuntimeOptions {
     onEnding?(end: (agent: Agent) => Promise<void>): () => void;
   };
   /** Makes and keeps children that go on. Absent: there are none. */
-  readonly continuable?: { readonly agents: Agents; readonly sessions?: Sessions };
+  readonly continuable?: {
+    readonly agents: Agents;
+    readonly sessions?: Sessions;
+    /** See `keptLimits`. */
+    readonly limits?: ChildLimits;
+  };
   /** What listings read, and nothing else here does. */
   readonly listing?: ListingServices;
   readonly logger: Logger;
@@ -148,12 +154,13 @@ export class SubagentRuntime {
     const places = new Places({ agents, maxLive, maxTotal });
     const providers = new ProviderRegistry(logger);
     if (continuable !== undefined) {
-      const { agents: live, sessions } = continuable;
+      const { agents: live, sessions, limits: childLimits } = continuable;
       const admission = new Admission(live);
       const activations = new Activations({ agents: live, sessions, admission, lifecycle, logger });
       live.onEnding((agent, pending) => endWith(activations, agent, pending));
       sessions?.onLoading((session, signal) => missedNotices(sessions, session, signal));
-      this.#continuable = { activations, providers, setups: this.#setups, maxDepth, places };
+      const setups = this.#setups;
+      this.#continuable = { activations, providers, setups, maxDepth, childLimits, places };
     }
     this.#context = {
       agents,

@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { ToolDesk } from '../tools/desk.ts';
 import type { Activity, AgentHealth } from './health.ts';
-import type { Bound } from './limits.ts';
+import type { Bound } from '../base/limit-values.ts';
 import type { Residency } from './residency.ts';
 import type { ThreadWarning } from './supervision.ts';
 import type { ThreadAgent } from './thread-agent.ts';

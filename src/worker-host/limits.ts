@@ -1,12 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { printed } from '../../protocol/error-record.ts';
 import { ArgumentError } from '../../protocol/errors.ts';
-import { assertOptions } from '../base/assert-options.ts';
+import { readList, readOptions } from '../base/assert-options.ts';
 import type { OptionKind } from '../base/assert-options.ts';
+import { AGENT_LIMIT_CHECKS, bound, duration, memoryMb, natural } from '../base/limit-values.ts';
+import type { Bound } from '../base/limit-values.ts';
 import type { AgentLimits } from '../agent/agent-host.ts';
-
-/** A bound that may be taken away. */
-export type Bound = number | 'unlimited';
 
 /** How often a thread may die under an agent that then goes on in another one. */
 export interface RestartIntensity {
@@ -106,13 +104,9 @@ export interface ThreadLimits {
   readonly memoryMb: Bound;
 }
 
-/** A longer timer fires at once. */
-export const MAX_DURATION_MS = 2 ** 31 - 1;
-const MEMORY_MB = { least: 32, most: 4096 } as const;
-
 /** @throws {ArgumentError} naming the limit and what it takes. */
-export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
-  assertOptions('limits', limits, {
+export function resolveLimits(given: HarnessLimits = {}): ResolvedLimits {
+  const limits = readOptions('limits', given, {
     maxDepth: 'any',
     maxThreads: 'any',
     maxLiveChildren: 'any',
@@ -171,7 +165,7 @@ export function resolveLimits(limits: HarnessLimits = {}): ResolvedLimits {
     stopGraceMs: duration('stopGraceMs', stopGraceMs),
     interruptGraceMs: duration('interruptGraceMs', interruptGraceMs),
     startMs: duration('startMs', startMs),
-    execArgv: [...execArgv],
+    execArgv: flags(execArgv),
   };
 }
 
@@ -186,21 +180,20 @@ export function turnBounds(
   isChild: boolean,
 ): TurnBounds {
   // Only what is absent is the harness's: what is given in its place is a limit, or refused.
-  const given = (name: keyof TurnBounds): Bound | undefined =>
-    own[name] !== undefined ? own[name] : isChild ? harness[name] : undefined;
-  const time = (name: 'turnMs' | 'runMs' | 'cpuMs' | 'toolMs'): number | undefined =>
-    optional(given(name) as number | undefined, (ms) => duration(name, ms));
-  const count = (name: 'steps' | 'outputBytes'): number | undefined => {
-    const most = given(name);
-    return most === undefined || most === 'unlimited' ? undefined : natural(name, most, 1);
+  const of = (name: keyof TurnBounds): number | undefined => {
+    const value: Bound | undefined =
+      own[name] !== undefined ? own[name] : isChild ? harness[name] : undefined;
+    if (value === undefined) return undefined;
+    const checked: Bound = AGENT_LIMIT_CHECKS[name](value as number);
+    return checked === 'unlimited' ? undefined : checked;
   };
   return {
-    turnMs: time('turnMs'),
-    runMs: time('runMs'),
-    cpuMs: time('cpuMs'),
-    steps: count('steps'),
-    outputBytes: count('outputBytes'),
-    toolMs: time('toolMs'),
+    turnMs: of('turnMs'),
+    runMs: of('runMs'),
+    cpuMs: of('cpuMs'),
+    steps: of('steps'),
+    outputBytes: of('outputBytes'),
+    toolMs: of('toolMs'),
   };
 }
 
@@ -210,50 +203,22 @@ export const atMost = (most: Bound): number => (most === 'unlimited' ? Infinity 
 const optional = <T>(value: T | undefined, check: (value: T) => T): T | undefined =>
   value === undefined ? undefined : check(value);
 
-/** @throws {ArgumentError} what `check` throws for anything but `'unlimited'`. */
-function bound(value: Bound, check: (value: number) => number): Bound {
-  return value === 'unlimited' ? value : check(value);
-}
-
-function restartIntensity({ max, withinMs, ...rest }: RestartIntensity): RestartIntensity {
-  for (const name of Object.keys(rest)) {
-    throw new ArgumentError(`The limit restarts has no "${name}"; it has max and withinMs.`);
-  }
+function restartIntensity(given: RestartIntensity): RestartIntensity {
+  const { max, withinMs } = readOptions('the limit restarts', given, {
+    max: 'any',
+    withinMs: 'any',
+  });
   return {
     max: natural('restarts.max', max, 1),
     withinMs: duration('restarts.withinMs', withinMs),
   };
 }
 
-/** @throws {ArgumentError} outside 32 to 4096 MiB. */
-export function memoryMb(value: Bound): Bound {
-  if (value === 'unlimited') return value;
-  if (!Number.isFinite(value) || value < MEMORY_MB.least || value > MEMORY_MB.most) {
-    throw new ArgumentError(
-      `The limit memoryMb takes ${MEMORY_MB.least} to ${MEMORY_MB.most} or 'unlimited', not ${printed(value)}.`,
-    );
-  }
-  return value;
-}
-
-/** @throws {ArgumentError} unless the value is a positive number of milliseconds. */
-export function duration(name: string, value: number): number {
-  if (!Number.isFinite(value) || value <= 0 || value > MAX_DURATION_MS) {
-    throw new ArgumentError(
-      `The limit ${name} takes a positive number of milliseconds, not ${printed(value)}.`,
-    );
-  }
-  return value;
-}
-
-/** @throws {ArgumentError} unless the value is a whole number of at least `least`. */
-export function natural(name: string, value: number, least: number): number {
-  if (!Number.isSafeInteger(value) || Object.is(value, -0) || value < least) {
-    throw new ArgumentError(
-      `"${name}" takes a whole number of at least ${least}, not ${printed(value)}.`,
-    );
-  }
-  return value;
+/** A list of one's own, of texts. @throws {ArgumentError} */
+function flags(given: readonly string[]): readonly string[] {
+  const copy = readList('execArgv', given);
+  if (copy.every((flag) => typeof flag === 'string')) return copy as readonly string[];
+  throw new ArgumentError('The limit execArgv takes a list of texts.');
 }
 
 /** Threads that may be starting at once: more would only make main wait longer for each. */

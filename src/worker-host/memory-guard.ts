@@ -11,7 +11,7 @@ import { WorkerError } from '../../protocol/errors.ts';
 import type { HarnessError } from '../../protocol/errors.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { elapsed } from '../base/clock.ts';
-import type { Bound } from './limits.ts';
+import type { Bound } from '../base/limit-values.ts';
 import { MemoryAccounts } from './memory-accounts.ts';
 import type { Account, AccountedThread } from './memory-accounts.ts';
 import type { ProcessReadings } from './process-readings.ts';

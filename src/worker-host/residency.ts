@@ -15,7 +15,7 @@ import type { WorkerInit } from '../../protocol/worker-init.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { deferred, raceSignal } from '../base/deferred.ts';
 import type { CancelCause } from '../../protocol/session-events.ts';
-import type { Bound } from './limits.ts';
+import type { Bound } from '../base/limit-values.ts';
 import { Link } from './link.ts';
 import type { AgentThread, ThreadEnd } from './thread.ts';
 

@@ -7,7 +7,7 @@
  */
 import type { Clock, Timer } from '../base/clock.ts';
 import { elapsed } from '../base/clock.ts';
-import type { Bound } from './limits.ts';
+import type { Bound } from '../base/limit-values.ts';
 import type { OpenTurn } from './open-turn.ts';
 
 /** Whether a loop turns, as it can be found out from outside. */

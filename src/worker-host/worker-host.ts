@@ -21,7 +21,8 @@ import { createUserMessage } from '../agent/agent.ts';
 import { AgentServices } from './agent-services.ts';
 import { Attendance } from './attendance.ts';
 import type { AgentHealth } from './health.ts';
-import { MAX_DURATION_MS, atMost, memoryMb, turnBounds } from './limits.ts';
+import { durationOf, memoryMb } from '../base/limit-values.ts';
+import { atMost, turnBounds } from './limits.ts';
 import type { ResolvedLimits } from './limits.ts';
 import { Residency } from './residency.ts';
 import { ThreadAgent } from './thread-agent.ts';
@@ -334,7 +335,7 @@ export class WorkerHost implements AgentHost {
  * disposal nothing is waited for longer than the agent's own thread.
  */
 function giveUpMs({ interruptGraceMs, stopGraceMs }: ResolvedLimits): number {
-  return Math.min(interruptGraceMs + stopGraceMs + STUCK_MS + MARGIN_MS, MAX_DURATION_MS);
+  return durationOf(interruptGraceMs, stopGraceMs, STUCK_MS, MARGIN_MS);
 }
 
 /** Where a tool call and its result enter the log, and what it wants shown next. */

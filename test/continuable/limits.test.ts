@@ -1,9 +1,15 @@
 /** Limits of a child that goes on: what its parent hears of them, and what a next life has of them. */
 import { describe, expect, it } from 'vitest';
+import { ArgumentError } from '../../protocol/errors.ts';
+import type { SessionId } from '../../protocol/ids.ts';
+import type { ModelRequest } from '../../protocol/model.ts';
+import type { Agent } from '../../src/agent/agent.ts';
 import { gate } from '../../src/base/gate.ts';
+import { keptLimits } from '../../src/subagents/kept-limits.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { tempStore } from '../support/temp-store.ts';
 import { shown } from '../worker-host/agent-words.ts';
-import { continuing, holding, told } from './continuing.ts';
+import { continuing, holding, preparing, told } from './continuing.ts';
 
 const calls = { text: 'Looking.', toolCalls: [{ name: 'look', arguments: {} }] };
 const look = {
@@ -63,5 +69,78 @@ describe('restarts', () => {
     const notice = shown(t.model).at(-1)!.at(-1)!;
     expect(notice).toContain('(WORKER_CRASHED: ');
     expect(notice).toContain('1 message waits');
+  });
+});
+
+describe('the limits of a start', () => {
+  const endless = ({ sessionId }: ModelRequest, root: Agent): typeof calls | 'Heard.' =>
+    sessionId === root.id ? 'Heard.' : calls;
+
+  it('hold for each of its lives', async () => {
+    let root!: Agent;
+    await using t = await continuing({ tools: [look], script: (asked) => endless(asked, root) });
+    ({ root } = t);
+    const { childId } = await t.start({ request: { limits: { steps: 2, memoryMb: 64 } } });
+    await t.gone(childId);
+    await t.tell(childId, 'More.');
+    expect(t.threads.of(childId).limits).toEqual({ memoryMb: 64 });
+    await t.gone(childId);
+    await t.tell(childId, 'And more.');
+    await t.gone(childId);
+    expect(t.edges.filter((edge) => edge !== 'start')).toEqual(Array(3).fill('end error'));
+    expect(t.threads.all.filter(({ limits }) => limits.memoryMb === 64)).toHaveLength(3);
+  });
+
+  it('hold in another harness, and none above what children have there', async () => {
+    await using file = tempStore();
+    const store = file.path;
+    let root!: Agent;
+    const script = (asked: ModelRequest) => endless(asked, root);
+    let childId!: SessionId;
+    {
+      await using t = await continuing({ store, tools: [look], script });
+      ({ root } = t);
+      const limits = { steps: 3, memoryMb: 512, outputBytes: 'unlimited' } as const;
+      ({ childId } = await t.start({ request: { limits } }));
+      await t.gone(childId);
+    }
+    const limits = { steps: 1, memoryMb: 128 };
+    await using t = await continuing({ store, tools: [look], script, limits });
+    root = (await t.agents.resume(root.id)).agent;
+    await t.tell(childId, 'More.', { parent: root });
+    expect(t.threads.of(childId).limits).toEqual({ memoryMb: 128 });
+    await t.gone(childId);
+    await root.whenIdle();
+    expect(shown(t.model).at(-1)!.at(-1)!).toContain('steps is 1.');
+  });
+
+  it('that are none are refused in the tick of the call', async () => {
+    let asked = 0;
+    await using t = await continuing();
+    t.harness.subagents.registerProvider(
+      preparing(async () => {
+        asked += 1;
+        return {};
+      }),
+    );
+    for (const limits of [{ turnMs: 0 }, { steps: 'unlimited' }, { memoryMb: 1 }] as object[]) {
+      const start = t.start({ provider: 'preparing', request: { limits } });
+      await expect(start).rejects.toBeInstanceOf(ArgumentError);
+    }
+    expect(asked).toBe(0);
+  });
+});
+
+describe('keptLimits', () => {
+  it('keeps what was given, and nothing above what there is now', () => {
+    expect(keptLimits(undefined, { turnMs: 5 })).toEqual({});
+    expect(keptLimits({ turnMs: 9, steps: 2 }, { turnMs: 5, steps: 3 })).toEqual({
+      turnMs: 5,
+      steps: 2,
+    });
+    expect(
+      keptLimits({ memoryMb: 'unlimited', outputBytes: 'unlimited' }, { memoryMb: 64 }),
+    ).toEqual({ memoryMb: 64, outputBytes: 'unlimited' });
+    expect(keptLimits({ memoryMb: 512 }, { memoryMb: 'unlimited' })).toEqual({ memoryMb: 512 });
   });
 });

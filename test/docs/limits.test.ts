@@ -210,7 +210,7 @@ describe('the page of limits', () => {
   it('has the range of memory and of times', () => {
     expect(() => resolveLimits({ memoryMb: 31 })).toThrow('32 to 4096');
     expect(rows.get('`memoryMb`')).toContain('32 to 4 096 MiB');
-    const most = constant('src/worker-host/limits.ts', 'MAX_DURATION_MS');
+    const most = constant('src/base/limit-values.ts', 'MAX_DURATION_MS');
     for (const name of TIMES) {
       expect(resolveLimits({ [name]: most })[name]).toBe(most);
       expect(() => resolveLimits({ [name]: most + 1 })).toThrow(name);

@@ -19,6 +19,7 @@ const full = {
   maxTokens: 100,
   persona: '',
   toolFilter: { allow: ['a'], deny: [] },
+  limits: { memoryMb: 'unlimited', turnMs: 5, steps: 2 },
 } as const;
 
 describe('descriptor', () => {
@@ -41,6 +42,7 @@ describe('descriptor', () => {
       persona: undefined,
       maxTokens: undefined,
       toolFilter: { allow: undefined, deny: ['x'] },
+      limits: { turnMs: undefined },
     } as unknown as DescriptorInput;
     expect(snapshotDescriptor(input)).toStrictEqual({
       version: 1,
@@ -124,6 +126,16 @@ describe('descriptor', () => {
     ['a text as allow', { ...lasting, toolFilter: { allow: 'a' } }, /toolFilter.allow/],
     ['a number in deny', { ...lasting, toolFilter: { deny: [1] } }, /toolFilter.deny/],
     ['an empty toolFilter', { ...lasting, toolFilter: {} }, /toolFilter/],
+    ['a list as limits', { ...lasting, limits: [] }, /limits/],
+    ['null limits', { ...lasting, limits: null }, /limits/],
+    ['empty limits', { ...lasting, limits: {} }, /limits/],
+    ['limits of a one-shot child', { ...oneShot, limits: { turnMs: 1 } }, /"limits"/],
+    ['a strange limit', { ...lasting, limits: { maxDepth: 1 } }, /"maxDepth"/],
+    ['an inherited limit', { ...lasting, limits: { toString: 1 } }, /"toString"/],
+    ['a textual limit', { ...lasting, limits: { turnMs: '5' } }, /turnMs/],
+    ['a null limit', { ...lasting, limits: { steps: null } }, /steps/],
+    ['no limit of steps', { ...lasting, limits: { steps: 'unlimited' } }, /steps/],
+    ['too little memory', { ...lasting, limits: { memoryMb: 1 } }, /memoryMb/],
   ])('is corrupt with %s', (_, payload, named) => {
     expect(() => foldOf(payload)).toThrow(named);
   });

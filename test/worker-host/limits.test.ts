@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { duration, memoryMb, natural, resolveLimits } from '../../src/worker-host/limits.ts';
+import { duration, memoryMb, natural } from '../../src/base/limit-values.ts';
+import { resolveLimits } from '../../src/worker-host/limits.ts';
 
 describe('limits', () => {
   it('have defaults', () => {
