@@ -77,9 +77,7 @@ describe('the limits of a start', () => {
     sessionId === root.id ? 'Heard.' : calls;
 
   it('hold for each of its lives', async () => {
-    let root!: Agent;
-    await using t = await continuing({ tools: [look], script: (asked) => endless(asked, root) });
-    ({ root } = t);
+    await using t = await continuing({ tools: [look], script: (asked) => endless(asked, t.root) });
     const { childId } = await t.start({ request: { limits: { steps: 2, memoryMb: 64 } } });
     await t.gone(childId);
     await t.tell(childId, 'More.');

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Agent, ContentBlock } from '../../dist/src/index.js';
+import type { Agent, AgentLimits, ContentBlock } from '../../dist/src/index.js';
 import { gate, scriptedModel } from '../../dist/src/testing.js';
 import { until } from '../support/until.ts';
 import { fact, fixture, realHarness, task } from './real.ts';
@@ -8,12 +8,16 @@ import type { RealHarness } from './real.ts';
 const text = (words: string): ContentBlock[] => [{ type: 'text', text: words }];
 const noSignal = (): AbortSignal => new AbortController().signal;
 
-async function startChild({ harness, host }: RealHarness, prompt: string): Promise<Agent> {
+async function startChild(
+  { harness, host }: RealHarness,
+  prompt: string,
+  limits: AgentLimits = {},
+): Promise<Agent> {
   const { childId } = await harness.subagents.startContinuable({
     provider: 'spawn',
     label: 'worker',
     signal: noSignal(),
-    request: { parent: host, prompt: text(prompt) },
+    request: { parent: host, prompt: text(prompt), limits },
   });
   return harness.agents.get(childId)!;
 }
@@ -97,4 +101,25 @@ it('settles a child whose thread is gone, tells what waits, and runs that first 
   await until(() => told.length === 2);
   expect(ends(again)).toEqual(['error', 'completed', 'completed', 'completed']);
   expect(answers(again)).toEqual(['B', 'C', 'D']);
+});
+
+it('holds a child to the limits of its start when it is brought back from the store', async () => {
+  const spinning = fact();
+  const options = { spinning: spinning.shared, shared: fact().shared };
+  await using real = await realHarness({
+    tools: [{ module: fixture('tools.mjs'), options }],
+    limits: { interruptGraceMs: 150 },
+  });
+  const { harness } = real;
+  const limits = { turnMs: 500, memoryMb: 64, outputBytes: 'unlimited' } as const;
+  const { id } = await startChild(real, task('spin'), limits);
+  await until(() => harness.agents.get(id) === undefined);
+  await tell(real, { id } as Agent, task('spin'));
+  const back = harness.agents.get(id)!;
+  await spinning.reaches(2);
+  await until(() => harness.agents.get(id) === undefined);
+  expect(ends(back)).toEqual(['error', 'error']);
+  const failures = back.session.events.filter(({ type }) => type === 'turn/end');
+  const failure = { reason: { error: { code: 'LIMIT_EXCEEDED' } } };
+  expect(failures.map(({ data }) => data)).toMatchObject([failure, failure]);
 });
