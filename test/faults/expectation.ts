@@ -62,12 +62,13 @@ export function expectationOf(cell: Cell): Expectation {
   const asUsual = { isRefused: false, keepsPartial: true };
   if (place === 'load' || place === 'factory') {
     const isRefused = effect !== 'harmless';
+    const alsoLate = kind.growsSlowly === true ? ['WORKER_START_TIMEOUT'] : [];
     return {
       ...asUsual,
       keepsPartial: false,
       isRefused,
       stopReasons: [isRefused ? 'rejected' : 'completed'],
-      codes: isRefused ? [...OF_A_START[effect], ...alsoCodes] : [],
+      codes: isRefused ? [...OF_A_START[effect], ...alsoCodes, ...alsoLate] : [],
       seenAfterMs: unseenMs(kind, startMs),
     };
   }

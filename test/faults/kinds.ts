@@ -49,6 +49,8 @@ export interface Kind {
   readonly alsoCodes?: readonly string[];
   /** The work may also be done: the fault races with the end of the turn. */
   readonly mayFinish?: true;
+  /** The time that a thread has to start may be over before it has grown. */
+  readonly growsSlowly?: true;
   readonly excuses?: readonly Excuse[];
   /** Only at these places; each such line says why. */
   readonly only?: readonly Place[];
@@ -138,9 +140,7 @@ export const KINDS: readonly Kind[] = [
     'oom-numbers',
     'oom-map',
     'oom-set',
-    'oom-dictionary',
     'oom-array',
-    'oom-json',
     'oom-match',
     'off-heap-buffer',
     'off-heap-array-buffer',
@@ -148,6 +148,8 @@ export const KINDS: readonly Kind[] = [
     'off-heap-wasm',
     'off-heap-strings',
   ]),
+  // A key of its own for each value, and tens of millions of values read at a time.
+  ...contained('memory', ['oom-dictionary', 'oom-json'], { growsSlowly: true }),
   ...contained(
     'violation',
     [

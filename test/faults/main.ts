@@ -5,6 +5,7 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { KINDS, kindOf } from './kinds.ts';
+import { MOMENTS } from './moments.ts';
 import { planOf } from './plan.ts';
 import { failureText, Report } from './report.ts';
 import { play } from './run.ts';
@@ -16,7 +17,16 @@ const number = (name: string): number | undefined =>
 const seed = number('SEED') ?? Date.now() % 100_000;
 const faults = number('FAULTS') ?? 2_000;
 const atOnce = number('AT_ONCE') ?? 2;
-const kind = env['KIND'];
+const kind = env['KIND'] === '' ? undefined : env['KIND'];
+if (kind !== undefined && !KINDS.some(({ name }) => name === kind)) {
+  console.error(`KIND names one kind, or none is given for all: there is no "${kind}". There are:`);
+  console.error(KINDS.map(({ name }) => name).join(' '));
+  process.exit(2);
+}
+if (env['MOMENT'] !== undefined && !(MOMENTS as readonly string[]).includes(env['MOMENT'])) {
+  console.error(`There is no MOMENT "${env['MOMENT']}". There are: ${MOMENTS.join(' ')}`);
+  process.exit(2);
+}
 const SHOWN_EVERY = 100;
 
 const artifacts = fileURLToPath(new URL('../../../.artifacts/', import.meta.url));

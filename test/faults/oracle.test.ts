@@ -120,6 +120,13 @@ describe('the oracle', () => {
     ]);
   });
 
+  it('lets a kind that grows slowly miss the time to start, and no other', () => {
+    const start = { moment: 'load', mode: 'one-shot', depth: 1, siblings: 0 } as const;
+    const codesOf = (kind: string) => expectationOf({ kind, ...start }).codes;
+    expect(codesOf('oom-dictionary')).toEqual(['WORKER_OUT_OF_MEMORY', 'WORKER_START_TIMEOUT']);
+    expect(codesOf('oom-map')).toEqual(['WORKER_OUT_OF_MEMORY']);
+  });
+
   it('sees a limit that is not kept to, and one that is not named', () => {
     const text = 'LIMIT_EXCEEDED: steps is 4.';
     const told = [{ ...notice, codes: ['LIMIT_EXCEEDED'], text }];
