@@ -1,7 +1,7 @@
 import { isInstance } from '../protocol/error-record.ts';
 import { ArgumentError, SubagentError } from '../protocol/errors.ts';
 import type { ToolModule } from '../protocol/tool.ts';
-import { assertOptions } from './base/assert-options.ts';
+import { readList, readOptions } from './base/assert-options.ts';
 import type { OptionKind } from './base/assert-options.ts';
 import type { Logger } from './base/logger.ts';
 import type { ModelSource } from './models/routes.ts';
@@ -94,17 +94,23 @@ const STORE = [
   'close',
 ] as const satisfies (keyof SessionPersistence)[];
 
-/** @throws {ArgumentError | SubagentError} for what can be seen before anything is built. */
-export function checkOptions(options: HarnessOptions): void {
-  assertOptions('createHarness', options, OPTIONS);
-  assertOptions('workers', options.workers ?? {}, WORKERS);
+/**
+ * The options, each read once: what was checked is what counts.
+ * @throws {ArgumentError | SubagentError} for what can be seen before anything is built.
+ */
+export function checkOptions(given: HarnessOptions): HarnessOptions {
+  const read = readOptions('createHarness', given, OPTIONS);
+  const own: HarnessOptions['workers'] = readOptions('workers', read.workers ?? {}, WORKERS);
+  const workers =
+    own.env === undefined ? own : { ...own, env: readList('workers.env', own.env) as string[] };
+  const options = { ...read, workers };
   assertMethods('logger', options.logger, LOGGER);
-  const { store, workers } = options;
+  const { store } = options;
   if (store !== undefined && typeof store !== 'string') assertMethods('store', store, STORE);
-  if (workers?.entry !== undefined && !isInstance(workers.entry, URL)) {
+  if (workers.entry !== undefined && !isInstance(workers.entry, URL)) {
     throw new ArgumentError('"workers.entry" takes a URL.');
   }
-  if (workers?.env?.some((name) => typeof name !== 'string') === true) {
+  if (workers.env?.some((name) => typeof name !== 'string') === true) {
     throw new ArgumentError('"workers.env" takes names of environment variables.');
   }
   if (options.isolation === 'process') {
@@ -122,13 +128,14 @@ export function checkOptions(options: HarnessOptions): void {
       `There is no durability "${durability}"; there are full, process and batched.`,
     );
   }
-  const { warm = 2 } = workers ?? {};
+  const { warm = 2 } = workers;
   if (!Number.isSafeInteger(warm) || warm < 0) {
     throw new ArgumentError(`"workers.warm" takes a whole number of at least 0, not ${warm}.`);
   }
   if (defaultModel !== undefined && typeof defaultModel.model !== 'string') {
     throw new ArgumentError('"defaultModel" takes a provider and a model.');
   }
+  return options;
 }
 
 function assertMethods(what: string, value: unknown, methods: readonly string[]): void {

@@ -251,10 +251,10 @@ export class Harness {
  * @throws {StoreError} when the store cannot be opened
  */
 export async function buildHarness(
-  options: HarnessOptions = {},
+  given: HarnessOptions = {},
   parts: HarnessParts = {},
 ): Promise<Harness> {
-  checkOptions(options);
+  const options = checkOptions(given);
   const { clock = systemClock } = parts;
   const { durability = 'full', workers = {}, defaultModel } = options;
   const logger = containedLogger(options.logger ?? silentLogger);

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 
 /** Timers that keep this process alive. */
@@ -14,4 +14,15 @@ it('keeps the process alive only for a timer that is asked to', () => {
   idle.cancel();
   kept.cancel();
   expect(timers()).toBe(before);
+});
+
+it('waits for the longest time there is where it is asked for a longer one', () => {
+  const set = vi.spyOn(globalThis, 'setTimeout');
+  try {
+    systemClock.after(2 ** 31 + 1_000, () => {}).cancel();
+    systemClock.after(5, () => {}).cancel();
+    expect(set.mock.calls.map(([, ms]) => ms)).toEqual([2 ** 31 - 1, 5]);
+  } finally {
+    set.mockRestore();
+  }
 });
