@@ -134,7 +134,7 @@ describe('options that change when they are read', () => {
   });
 
   it('count so for a harness, too', async () => {
-    const given = changing('durability', 'process', 'none');
+    const given = changing('store', ':memory:', '');
     const harness = await createHarness(given);
     await harness.dispose();
   });
