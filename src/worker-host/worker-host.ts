@@ -386,6 +386,7 @@ function deskPorts(
         // An agent that is being ended reads nothing more. An observer of the result, or of the
         // context before, may just have ended it.
         if (agent.isClosing) return;
+        if (meter.countsBytes) meter.added(utf8Bytes(JSON.stringify(content)));
         agent.defer(createUserMessage(content, source));
       }
     },

@@ -1,6 +1,7 @@
 /** What one turn may use, and what becomes of one that wants more. Its wall time: `cancel.test.ts`. */
 import { describe, expect, it } from 'vitest';
 import { textOf } from '../../protocol/content.ts';
+import type { ToolContext } from '../../protocol/tool.ts';
 import { createUserMessage as message } from '../../src/agent/agent.ts';
 import type { AgentLimits } from '../../src/agent/agent-host.ts';
 import { gate } from '../../src/base/gate.ts';
@@ -171,6 +172,18 @@ describe('what a turn adds to its log', () => {
     await rt.ask('one', agent);
     expect(ends(agent.session)).toEqual(['error LIMIT_EXCEEDED']);
     expect(has(agent.session, 'tool/result')).toBe(true);
+    expect(rt.model.requests).toHaveLength(1);
+  });
+
+  it('ends it for the messages that a tool adds', async () => {
+    const execute = (_args: unknown, { deferContext }: Pick<ToolContext, 'deferContext'>) => {
+      deferContext(message('y'.repeat(5_000)));
+      return 'Looked.';
+    };
+    await using rt = await testHarness({ tools: [{ ...look, execute }], script: [calls] });
+    const agent = await child(rt, { outputBytes: 5_000 });
+    await rt.ask('one', agent);
+    expect(ends(agent.session)).toEqual(['error LIMIT_EXCEEDED']);
     expect(rt.model.requests).toHaveLength(1);
   });
 
