@@ -40,6 +40,7 @@ const OF_STORES: readonly string[] = [
   'A parent could not be told of its child.',
   'A subagent was not released cleanly.',
   'The best-effort final session flush failed.',
+  'A start that failed could not be taken back wholly.',
 ];
 /** Some tools do not listen. */
 const OF_TOOLS = 'A tool ignored that it was to stop.';

@@ -46,10 +46,15 @@ export async function checkDisk(disk: MemoryStore, oracle: Oracle): Promise<void
     const events = stored.get(session);
     const fate = events === undefined ? 'unknown' : fateOf(events, id);
     if (fate === 'told' || fate === 'waits') continue;
-    if (fate === 'thrown' && oracle.mayDiscard(session)) continue;
+    if (fate === 'thrown') {
+      const last = events?.findLast(({ type }) => type === 'turn/end');
+      const hasFailed = last?.type === 'turn/end' && last.data.reason.kind !== 'completed';
+      if (oracle.mayDiscard(session) || (hasFailed && oracle.isOneShot(session))) continue;
+    }
     // A turn that was stopped before its first step has taken it up, and says so.
     const end = fate === 'spent' && events !== undefined ? endAfterClaim(events, id) : undefined;
     if (end !== undefined && end !== 'completed') continue;
+    if (fate === 'spent' && end === undefined && oracle.isCutOff(session)) continue;
     oracle.say(
       `the accepted message ${id} of ${session} is ${fate}${end === undefined ? '' : ` (${end})`}`,
     );

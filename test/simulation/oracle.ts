@@ -71,6 +71,8 @@ export class Oracle {
   /** New children of this life of the root, and every child there ever was. */
   #made = 0;
   readonly #resumed = new Set<SessionId>();
+  /** Children of this life of main. */
+  readonly #ofThisLife = new Set<SessionId>();
   #watch: InvariantWatch | undefined;
 
   constructor(plan: Plan) {
@@ -115,6 +117,7 @@ export class Oracle {
       if (!isOneShot) this.residencies.set(id, (this.residencies.get(id) ?? 0) + 1);
       if (!this.#resumed.has(id)) this.#made++;
       this.#resumed.add(id);
+      this.#ofThisLife.add(id);
       const { maxTotalChildren = Infinity } = this.plan;
       // A start that could not be kept after all is as if it had never been.
       if (this.#made > maxTotalChildren && !this.hasStoreFailed)
@@ -222,6 +225,11 @@ export class Oracle {
     return false;
   }
 
+  /** Its run fails with its turn, and then it takes nothing more. */
+  isOneShot(session: SessionId): boolean {
+    return this.#oneShots.has(session);
+  }
+
   /** Main warned of something. */
   warned(text: string, fields: object): void {
     this.note?.(`  warned: ${text} ${JSON.stringify(fields).slice(0, 200)}`);
@@ -275,8 +283,14 @@ export class Oracle {
     this.#harness = undefined;
     this.#host = undefined;
     this.said.clear();
+    this.#ofThisLife.clear();
     this.hasStoreFailed = false;
     for (const [id, fate] of this.starts) if (fate === 'asked') this.starts.set(id, 'cut');
+  }
+
+  /** It was cut off with main, and nobody has brought it back: what becomes of its claim is open. */
+  isCutOff(session: SessionId): boolean {
+    return this.restarts > 0 && !this.#ofThisLife.has(session);
   }
 
   /** What its thread said last need not be in its log. */
