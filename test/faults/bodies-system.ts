@@ -35,7 +35,7 @@ export const systemBodies: Readonly<Record<string, Body>> = {
     }
     return never();
   },
-  'pbkdf2-sync': () => pbkdf2Sync('secret', 'salt', 3_000_000, 64, 'sha512'),
+  'pbkdf2-sync': () => pbkdf2Sync('secret', 'salt', 8_000_000, 64, 'sha512'),
   'scrypt-sync': () => scryptSync('secret', 'salt', 64, { N: 2 ** 20, r: 8, maxmem: 2 ** 31 }),
   'pbkdf2-pool': () => {
     for (let i = 0; i < 12; i++) pbkdf2('secret', 'salt', 1_000_000, 64, 'sha512', () => {});

@@ -129,8 +129,9 @@ export const KINDS: readonly Kind[] = [
     'atomics-wait',
     'redos',
     'sort',
-    'stack-getter-loops',
   ]),
+  // A model's failure is told without its stack, so that nothing of this happens there.
+  ...contained('blocked', ['stack-getter-loops'], { only: ['load', 'factory', 'timer', 'tool'] }),
   // Its loop turns, and nothing else gets a turn in it.
   ...contained('silent', ['loop-immediates', 'silent', 'nested-worker-loops']),
   ...contained('thrown', ['recursion']),
