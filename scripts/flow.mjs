@@ -32,17 +32,22 @@ async function measure(kind, children) {
     await delay(5);
     return isOver ? 'done' : { toolCalls: [{ name: 'echo', arguments: { text: 'x' } }] };
   });
+  const cells = { there: there.buffer, go: go.buffer, sent: sent.buffer };
+  // Printing is cut in the thread, by what the product's own entry sets up there.
+  const isPrinting = kind === 'stdout';
+  const flooding = isPrinting
+    ? { module: fixture('printing-model.mjs'), options: cells }
+    : { module: fixture('model.mjs') };
   const harness = await createHarness({
     logger: quiet,
-    models: { working, flooding: { module: fixture('model.mjs') } },
+    models: { working, flooding },
     defaultModel: { provider: 'working', model: 'test' },
-    tools: [
-      {
-        module: fixture('tools.mjs'),
-        options: { there: there.buffer, go: go.buffer, sent: sent.buffer },
-      },
-    ],
-    workers: { warm: 0, entry: fixture('flood-entry.mjs'), env: ['FLOOD'] },
+    tools: [{ module: fixture('tools.mjs'), options: cells }],
+    workers: {
+      warm: 0,
+      env: ['FLOOD'],
+      ...(isPrinting ? {} : { entry: fixture('flood-entry.mjs') }),
+    },
     limits: { memoryMb: 'unlimited', stopGraceMs: 500, interruptGraceMs: 500 },
   });
   const { agent: parent } = await harness.agents.createHost();
