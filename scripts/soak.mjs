@@ -154,7 +154,9 @@ async function soak() {
     }
   };
   const tick = async () => {
-    for (let count = 0; count < RATE; count++) {
+    // Those that are done by themselves are made up for, so that there are always as many.
+    const missing = AGENTS - live.size - starting;
+    for (let count = 0; count < Math.max(RATE, missing); count++) {
       // As many as there should be, and one new one for an old one.
       while (live.size > 0 && live.size + starting >= AGENTS) {
         const [[id, parent]] = live;

@@ -119,6 +119,22 @@ describe('an intake', () => {
     await close();
   });
 
+  it('stays parked for the last reason when what came meanwhile is not kept', async () => {
+    const { intake, store, close } = taking({ resumed: true });
+    intake.open();
+    store.failure = new StoreError('STORE_IO', 'No disk.');
+    const fail = async (): Promise<void> => {
+      intake.accept(message('lost'), 'next-turn', true);
+      await intake.settled();
+    };
+    await fail();
+    expect(intake.parkedBy).toBe('resume');
+    intake.park('failure');
+    await fail();
+    expect(intake.parkedBy).toBe('failure');
+    await close();
+  });
+
   it('knows a message as waking before anybody is told of it', async () => {
     const { intake, observers, close } = taking();
     intake.open();
