@@ -1,19 +1,12 @@
 import type { AgentLimits } from '../agent/agent-host.ts';
+import { AGENT_LIMIT_CHECKS } from '../base/limit-values.ts';
 
 /** What children have that were given nothing else, with `undefined` where there is no limit. */
 export type ChildLimits = {
   readonly [Name in keyof Required<AgentLimits>]: AgentLimits[Name] | undefined;
 };
 
-const NAMES = Object.keys({
-  memoryMb: true,
-  turnMs: true,
-  runMs: true,
-  cpuMs: true,
-  steps: true,
-  outputBytes: true,
-  toolMs: true,
-} satisfies Record<keyof AgentLimits, true>) as (keyof AgentLimits)[];
+const NAMES = Object.keys(AGENT_LIMIT_CHECKS) as (keyof AgentLimits)[];
 
 /**
  * The limits of a child that is brought back: those of its start, and none above what children
